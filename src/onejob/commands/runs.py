@@ -1,0 +1,261 @@
+"""The life of a run: enqueue, claim, settle, fence.
+
+Every command that touches a running run carries its claim (id, token, replica) and is refused
+when one of the three no longer matches. Commands that write many runs skip rows that somebody has
+locked (a fenced transaction is open); the caller asks :func:`standings` which is which and tries
+those again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from onejob.commands.command import Command, Row, as_json, count, found
+from onejob.core.run import (
+    Again,
+    Claim,
+    ClaimedRun,
+    End,
+    Kind,
+    LeaveUnknown,
+    Outcome,
+    Park,
+    ReplicaId,
+    RunId,
+    Settlement,
+    Standing,
+    State,
+    Token,
+)
+from onejob.core.watermark import Probe
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run to be made.
+
+    ``keyed`` says that the caller named it: then (kind, job, key) is unique in the ledger, else
+    the key is fresh and random and no ledger row is written. ``at`` is an instant, or None for
+    now; ``delay`` is added to either. ``on_loss`` is what happens when its replica dies.
+    """
+
+    job: str
+    key: str
+    args: str
+    keyed: bool = False
+    kind: Kind = Kind.RUN
+    queue: str = "default"
+    priority: int = 0
+    at: int | None = None
+    delay: int = 0
+    on_loss: str = "retry"
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A run that this command created. ``place`` is its position in the batch, from 0."""
+
+    place: int
+    id: RunId
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The run that holds a key already, and the fingerprint of its arguments."""
+
+    id: RunId
+    fingerprint: str
+
+
+def enqueue(runs: Sequence[NewRun], *, now: int | None = None) -> Command[tuple[Made, ...]]:
+    """Make runs. A run whose key is known is not made and has no row in the answer.
+
+    Never updates what is there: that would hold the row until the caller's commit.
+    """
+    batch = [
+        {
+            "place": place,
+            "job": run.job,
+            "key": run.key,
+            "args": run.args,
+            "keyed": int(run.keyed),
+            "kind": run.kind.value,
+            "queue": run.queue,
+            "priority": run.priority,
+            "at": run.at,
+            "delay": run.delay,
+            "on_loss": run.on_loss,
+            "fingerprint": run.fingerprint,
+        }
+        for place, run in enumerate(runs)
+    ]
+    return Command("run_enqueue", {"batch": as_json(batch), "now": now}, _made)
+
+
+def by_key(kind: Kind, job: str, key: str) -> Command[Known | None]:
+    """Read which run holds a key. None where nobody (or nobody yet visible) holds it."""
+    parameters = {"kind": kind.value, "job": job, "key": key}
+    return Command("run_by_key", parameters, _known, writes=False, repeatable=True)
+
+
+def claim(
+    probes: Sequence[Probe],
+    *,
+    jobs: Sequence[str],
+    replica: ReplicaId,
+    limit: int,
+    now: int | None = None,
+) -> Command[tuple[ClaimedRun, ...]]:
+    """Take up to ``limit`` due runs of ``jobs``, probe by probe, each from its mark.
+
+    Skips rows that others hold, draws a fresh token for each row as it changes hands, and takes
+    nothing for a replica that has been declared dead. Not repeatable: after a lost reply ask
+    :func:`held` what is ours. Runs that outlived a replica's death are left to :func:`claim_alone`.
+    """
+    parameters = {
+        "probes": as_json([asdict(probe) for probe in probes]),
+        "jobs": as_json(list(jobs)),
+        "replica": replica,
+        "limit": limit,
+        "now": now,
+    }
+    return Command("run_claim", parameters, _claimed)
+
+
+def claim_alone(
+    queues: Sequence[str], *, jobs: Sequence[str], replica: ReplicaId, now: int | None = None
+) -> Command[tuple[ClaimedRun, ...]]:
+    """Take the first due run that has outlived a replica's death: one, and nothing beside it.
+
+    It may be what killed that replica, and must not take a batch of neighbours down with it.
+    """
+    parameters = {
+        "queues": as_json(list(queues)),
+        "jobs": as_json(list(jobs)),
+        "replica": replica,
+        "now": now,
+    }
+    return Command("run_claim_alone", parameters, _claimed)
+
+
+def held(replica: ReplicaId) -> Command[tuple[ClaimedRun, ...]]:
+    """Read what runs under this replica's id: after a claim whose reply was lost, and now and then."""
+    return Command("run_held", {"replica": replica}, _claimed, writes=False, repeatable=True)
+
+
+def settle(
+    settlements: Iterable[tuple[Claim, Settlement]], *, keep: int, now: int | None = None
+) -> Command[tuple[Claim, ...]]:
+    """End, give back, park or leave unknown many running runs; answer with the claims that held.
+
+    ``keep`` is how long (microseconds, from now) history and keys of ended runs are kept. A claim
+    that is not in the answer was stale, or its row was locked: :func:`standings` tells.
+    """
+    batch = [
+        {"id": claim.id, "token": claim.token, "replica": claim.replica, **_movement(settlement)}
+        for claim, settlement in sorted(settlements, key=lambda pair: pair[0].id)
+    ]
+    return Command("run_settle", {"batch": as_json(batch), "keep": keep, "now": now}, _claims)
+
+
+def standings(ids: Iterable[RunId]) -> Command[dict[RunId, Standing]]:
+    """Read how runs stand, ended ones included; ids that nobody knows are absent."""
+    parameters = {"ids": as_json(sorted(ids))}
+    return Command("run_standings", parameters, _standings, writes=False, repeatable=True)
+
+
+def fence(claim: Claim, *, idle_limit: int, now: int | None = None) -> Command[bool]:
+    """Lock the run to the end of the caller's transaction if this claim still holds it.
+
+    A read alone would not do: a takeover could commit beside it. ``idle_limit`` (microseconds)
+    bounds how long the store lets that transaction sit idle, so that a frozen holder cannot keep
+    the run from the others. False means superseded: roll back.
+    """
+    parameters = {**asdict(claim), "idle_limit": idle_limit, "now": now}
+    return Command("run_fence", parameters, found)
+
+
+def progress(claim: Claim, note: str) -> Command[bool]:
+    """Record how far an attempt has come. False: superseded (or locked by its own transaction)."""
+    return Command("run_progress", {**asdict(claim), "note": note}, found, repeatable=True)
+
+
+def cancel(id: RunId, *, keep: int, now: int | None = None) -> Command[bool]:
+    """End a run that is not running (scheduled, parked or unknown) as cancelled."""
+    return Command("run_cancel", {"id": id, "keep": keep, "now": now}, found, repeatable=True)
+
+
+def retry(id: RunId, *, now: int | None = None) -> Command[bool]:
+    """Bring an ended, parked or unknown run back to scheduled under its old id, key and history.
+
+    Refused where the run is live already, where this is not its latest end, or where its key has
+    meanwhile gone to another run.
+    """
+    return Command("run_retry", {"id": id, "now": now}, found)
+
+
+def park_unknown(*, now: int | None = None, limit: int = 1_000) -> Command[int]:
+    """Park due runs of jobs that no live replica knows, so that claims need not walk past them."""
+    return Command("run_park", {"limit": limit, "now": now}, count, repeatable=True)
+
+
+def unpark(jobs: Sequence[str], *, now: int | None = None) -> Command[int]:
+    """Bring parked runs of these jobs back to scheduled; no attempt was spent."""
+    return Command("run_unpark", {"jobs": as_json(list(jobs)), "now": now}, count, repeatable=True)
+
+
+def purge(*, limit: int, now: int | None = None) -> Command[int]:
+    """Forget ended runs past their keep-until time, with their keys; live runs keep theirs."""
+    return Command("run_purge", {"limit": limit, "now": now}, count, repeatable=True)
+
+
+def _movement(settlement: Settlement) -> Mapping[str, object]:
+    """Return a settlement as the columns that a store needs; absent means unchanged."""
+    match settlement:
+        case End(outcome, error, result):
+            return {"to": "ended", "outcome": outcome.value, "error": error, "result": result}
+        case Again(delay, why, error):
+            return {
+                "to": "scheduled",
+                "delay": delay,
+                "outcome": why.value,
+                "error": error,
+                "refund": int(why is Outcome.INTERRUPTED),
+                "deaths": int(why is Outcome.ABANDONED),
+                "interrupted": int(why is Outcome.INTERRUPTED),
+            }
+        case Park():
+            return {"to": "parked", "outcome": "parked", "refund": 1}
+        case LeaveUnknown(reason):
+            return {"to": "unknown", "outcome": "unknown", "error": reason}
+
+
+def _made(rows: Sequence[Row]) -> tuple[Made, ...]:
+    return tuple(Made(place, RunId(id)) for place, id in rows)
+
+
+def _known(rows: Sequence[Row]) -> Known | None:
+    return Known(RunId(rows[0][0]), rows[0][1]) if rows else None
+
+
+def _claimed(rows: Sequence[Row]) -> tuple[ClaimedRun, ...]:
+    runs = [ClaimedRun(*row) for row in rows]
+    runs.sort(key=lambda run: (run.priority, run.due, run.id))
+    return tuple(runs)
+
+
+def _claims(rows: Sequence[Row]) -> tuple[Claim, ...]:
+    return tuple(Claim(RunId(id), Token(token), ReplicaId(replica)) for id, token, replica in rows)
+
+
+def _standings(rows: Sequence[Row]) -> dict[RunId, Standing]:
+    # A retried run has history under earlier tokens; its live row, or else its latest end, counts.
+    standings: dict[RunId, Standing] = {}
+    for id, token, replica, state in rows:
+        known = standings.get(id)
+        live = State(state) is not State.ENDED
+        if known is None or live or (known.state is State.ENDED and token >= known.token):
+            standings[id] = Standing(RunId(id), Token(token), ReplicaId(replica), State(state))
+    return standings

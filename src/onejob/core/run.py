@@ -1,0 +1,152 @@
+"""The life of a run: its states, its outcomes, and the ways out of *running*.
+
+::
+
+    scheduled ──claim──▶ running ──End──────────▶ ended (history)
+        ▲                   │ ──Again───────────▶ scheduled
+        │                   │ ──Park────────────▶ parked    (no live replica knows its job)
+        └── release ────────┘ ──LeaveUnknown────▶ unknown   (an effect's outcome must be settled)
+
+Every way out carries the claim under which the run was held: (id, token, replica). A store
+refuses it when any of the three no longer matches, which is what makes a stale attempt harmless.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType
+
+RunId = NewType("RunId", int)
+ReplicaId = NewType("ReplicaId", str)
+Token = NewType("Token", int)
+
+#: Outcomes after which an error text is kept; longer ones are cut at this many characters.
+ERROR_CHARACTERS = 8_000
+
+
+class State(StrEnum):
+    """Where a run stands."""
+
+    SCHEDULED = "scheduled"
+    RUNNING = "running"
+    PARKED = "parked"
+    UNKNOWN = "unknown"
+    ENDED = "ended"
+
+
+class Outcome(StrEnum):
+    """How a run (its last attempt) ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed out"
+    CANCELLED = "cancelled"
+    ABANDONED = "abandoned"
+    INTERRUPTED = "interrupted"
+
+
+class Kind(StrEnum):
+    """Who named the run; keys of different kinds never collide in the ledger."""
+
+    SCHEDULE = "schedule"
+    RUN = "run"
+    MESSAGE = "message"
+    PERIOD = "period"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The guard of every write about a running run: all three must still match in the store."""
+
+    id: RunId
+    token: Token
+    replica: ReplicaId
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedRun:
+    """A run as a replica received it: what to execute and under which claim.
+
+    Instants are microseconds since the epoch by the store's clock. ``claimed`` is when the store
+    handed it over; ``wanted`` the time first asked for; ``fire_time`` is 0 for runs that no
+    schedule made.
+    """
+
+    id: RunId
+    token: Token
+    replica: ReplicaId
+    job: str
+    key: str
+    kind: str
+    queue: str
+    priority: int
+    due: int
+    wanted: int
+    attempt: int
+    deaths: int
+    interrupted: int
+    args: str
+    schedule: str
+    fire_time: int
+    claimed: int
+
+    @property
+    def claim(self) -> Claim:
+        """The guard for every later write about this attempt."""
+        return Claim(self.id, self.token, self.replica)
+
+    @property
+    def scope(self) -> str:
+        """Where effects of this run are unique: ``job/run key``."""
+        return f"{self.job}/{self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The run is over: it moves to history and never comes back by itself."""
+
+    outcome: Outcome
+    error: str | None = None
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The run goes back to *scheduled*, ``delay`` microseconds from the store's now.
+
+    ``why`` is the outcome of the attempt that just ended (failed, timed out, abandoned or
+    interrupted) and becomes an event. Only an interruption refunds the attempt.
+    """
+
+    delay: int
+    why: Outcome
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """No code here for this job: the run waits, visible, for a replica that knows it.
+
+    The attempt is refunded: nothing was tried.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveUnknown:
+    """Nobody knows whether an effect of this run happened; it must be settled first."""
+
+    reason: str
+
+
+Settlement = End | Again | Park | LeaveUnknown
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the store says of a run at this moment (used after a lost reply or a refusal)."""
+
+    id: RunId
+    token: Token
+    replica: ReplicaId
+    state: State

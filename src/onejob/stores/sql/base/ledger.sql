@@ -1,0 +1,155 @@
+-- name: ledger_first
+-- The unique key decides; whoever comes second waits for the first one's transaction to end.
+INSERT INTO {schema}ledger (kind, scope, key, state, owner, claimed, kept_until)
+VALUES ('effect', :scope, :key, 'done', :owner, {now}, {now} + CAST(:keep AS bigint))
+    ON CONFLICT (kind, scope, key) DO NOTHING
+RETURNING key
+
+-- name: ledger_first_in_run
+-- The run row stays locked to the end of the transaction: a superseded attempt inserts nothing.
+WITH held AS MATERIALIZED (
+  SELECT id
+    FROM {schema}run
+   WHERE id = :id
+     AND token = :token
+     AND replica = :replica
+     AND state = 'running'
+     FOR NO KEY UPDATE
+)
+INSERT INTO {schema}ledger (kind, scope, key, state, owner, run_id, claimed, kept_until)
+SELECT 'effect', :scope, :key, 'done', :replica, held.id, {now}, {now} + CAST(:keep AS bigint)
+  FROM held
+    ON CONFLICT (kind, scope, key) DO NOTHING
+RETURNING key
+
+-- name: effect_claim
+INSERT INTO {schema}ledger (kind, scope, key, state, token, owner, claimed, claim_until, fingerprint)
+VALUES ('effect', :scope, :key, 'claimed', nextval('{schema}token'), :owner, {now},
+        {now} + CAST(:claim_for AS bigint), :fingerprint)
+    ON CONFLICT (kind, scope, key) DO NOTHING
+RETURNING token
+
+-- name: effect_claim_in_run
+-- Under the run row's lock: a superseded attempt claims nothing.
+WITH held AS MATERIALIZED (
+  SELECT id
+    FROM {schema}run
+   WHERE id = :id
+     AND token = :token
+     AND replica = :replica
+     AND state = 'running'
+     FOR NO KEY UPDATE
+)
+INSERT INTO {schema}ledger (kind, scope, key, state, token, owner, run_id, claimed, fingerprint)
+SELECT 'effect', :scope, :key, 'claimed', nextval('{schema}token'), :owner, held.id, {now},
+       :fingerprint
+  FROM held
+    ON CONFLICT (kind, scope, key) DO NOTHING
+RETURNING token
+
+-- name: effect_reclaim
+-- From exactly the claim that was read, with a fresh token drawn in SET.
+WITH held AS MATERIALIZED (
+  SELECT id
+    FROM {schema}run
+   WHERE id = :id
+     AND token = :token
+     AND replica = :replica
+     AND state = 'running'
+     FOR NO KEY UPDATE
+)
+UPDATE {schema}ledger
+   SET token = nextval('{schema}token'),
+       state = 'claimed',
+       owner = :owner,
+       attempt = attempt + 1,
+       claim_until = CASE WHEN CAST(:claim_for AS bigint) = 0 THEN 0
+                          ELSE {now} + CAST(:claim_for AS bigint) END
+ WHERE kind = 'effect'
+   AND scope = :scope
+   AND key = :key
+   AND token = CAST(:held AS bigint)
+   AND state IN ('claimed', 'unknown')
+   AND (CAST(:id AS bigint) = 0 OR EXISTS (SELECT 1 FROM held))
+RETURNING token
+
+-- name: effect_record
+-- Under the claim's own token: also from a superseded attempt, which knows the truth, as long as
+-- nobody has reclaimed it. A run that waited for this outcome is scheduled again.
+WITH recorded AS (
+  UPDATE {schema}ledger
+     SET state = :state,
+         result = :result,
+         error = :error,
+         kept_until = CASE WHEN CAST(:state AS text) IN ('done', 'failed')
+                           THEN {now} + CAST(:keep AS bigint) ELSE 0 END
+   WHERE kind = 'effect'
+     AND scope = :scope
+     AND key = :key
+     AND token = CAST(:token AS bigint)
+  RETURNING key, run_id, state
+), woken AS (
+  UPDATE {schema}run AS r
+     SET state = 'scheduled',
+         due = GREATEST(r.due, {now})
+    FROM recorded
+   WHERE r.id = recorded.run_id
+     AND recorded.run_id > 0
+     AND recorded.state IN ('done', 'failed')
+     AND r.state = 'unknown'
+)
+SELECT key FROM recorded
+
+-- name: effect_release
+WITH released AS (
+  DELETE FROM {schema}ledger
+   WHERE kind = 'effect'
+     AND scope = :scope
+     AND key = :key
+     AND token = CAST(:token AS bigint)
+     AND state IN ('claimed', 'unknown')
+  RETURNING key, run_id
+), woken AS (
+  UPDATE {schema}run AS r
+     SET state = 'scheduled',
+         due = GREATEST(r.due, {now})
+    FROM released
+   WHERE r.id = released.run_id
+     AND released.run_id > 0
+     AND r.state = 'unknown'
+)
+SELECT key FROM released
+
+-- name: effect_read
+SELECT scope, key, state, token, owner, run_id, claimed, claim_until, fingerprint, result, error,
+       attempt, {now}
+  FROM {schema}ledger
+ WHERE kind = 'effect'
+   AND scope = :scope
+   AND key IN (SELECT jsonb_array_elements_text(CAST(:keys AS jsonb)))
+
+-- name: effect_unsettled
+SELECT scope, key, state, token, owner, run_id, claimed, claim_until, fingerprint, result, error,
+       attempt, {now}
+  FROM {schema}ledger
+ WHERE kind = 'effect'
+   AND state IN ('claimed', 'unknown')
+ ORDER BY claimed, scope, key
+ LIMIT CAST(:limit AS bigint)
+
+-- name: ledger_purge
+DELETE FROM {schema}ledger AS l
+ USING (SELECT scope, key
+          FROM {schema}ledger
+         WHERE kind = 'effect'
+           AND state IN ('done', 'failed')
+           AND kept_until > 0
+           AND kept_until < {now}
+         ORDER BY scope, key
+         LIMIT CAST(:limit AS bigint)
+           FOR UPDATE SKIP LOCKED) AS old
+ WHERE l.kind = 'effect'
+   AND l.scope = old.scope
+   AND l.key = old.key
+   AND l.state IN ('done', 'failed')
+RETURNING l.key

@@ -1,0 +1,89 @@
+-- name: replica_join
+-- The same id joining again (a lost reply) changes nothing; a dead one stays dead.
+INSERT INTO {schema}replica (id, name, host, pid, version, jobs, schedules, started, lease_until)
+VALUES (:id, :name, :host, :pid, :version, :jobs, :schedules, {now}, {now} + CAST(:lease AS bigint))
+    ON CONFLICT (id) DO UPDATE
+   SET lease_until = EXCLUDED.lease_until
+ WHERE replica.dead_at = 0
+RETURNING id
+
+-- name: replica_renew
+-- Refused once declared dead, however late the renewal arrives.
+UPDATE {schema}replica
+   SET lease_until = {now} + CAST(:lease AS bigint)
+ WHERE id = :id
+   AND dead_at = 0
+RETURNING id
+
+-- name: replica_idle
+UPDATE {schema}replica
+   SET idle = :idle
+ WHERE id = :id
+   AND dead_at = 0
+RETURNING id
+
+-- name: replica_leave
+UPDATE {schema}replica
+   SET dead_at = {now},
+       idle = 0
+ WHERE id = :id
+   AND dead_at = 0
+RETURNING id
+
+-- name: replica_look
+SELECT {now},
+       (SELECT count(*) FROM {schema}replica WHERE dead_at = 0 AND lease_until < {now}),
+       (SELECT COALESCE(min(lease_until), 0) FROM {schema}replica
+         WHERE dead_at = 0 AND lease_until >= {now}),
+       (SELECT count(*)
+          FROM (SELECT replica FROM {schema}run WHERE state = 'running'
+                 GROUP BY replica) AS busy
+         WHERE NOT EXISTS (SELECT 1 FROM {schema}replica
+                            WHERE id = busy.replica AND dead_at = 0)),
+       (SELECT COALESCE(min(due), 0) FROM {schema}run WHERE state = 'scheduled' AND deaths > 0),
+       (SELECT COALESCE(min(next_fire), 0) FROM {schema}schedule
+         WHERE next_fire > 0 AND paused = 0 AND broken = ''
+           AND name IN (SELECT jsonb_array_elements_text(CAST(:schedules AS jsonb)))),
+       (SELECT count(*)
+          FROM (SELECT job FROM {schema}run
+                 WHERE state = 'scheduled' AND deaths = 0 AND due <= {now}
+                 LIMIT 100) AS head
+         WHERE job NOT IN (SELECT jsonb_array_elements_text(CAST(jobs AS jsonb))
+                             FROM {schema}replica WHERE dead_at = 0)),
+       (SELECT count(*)
+          FROM jsonb_array_elements_text(CAST(:jobs AS jsonb)) AS mine(job)
+         WHERE EXISTS (SELECT 1 FROM {schema}run WHERE state = 'parked' AND job = mine.job))
+
+-- name: replica_judge
+UPDATE {schema}replica
+   SET dead_at = {now},
+       idle = 0
+ WHERE id IN (SELECT id
+                FROM {schema}replica
+               WHERE dead_at = 0
+                 AND lease_until < {now}
+               ORDER BY id
+                 FOR NO KEY UPDATE SKIP LOCKED)
+   AND dead_at = 0
+   AND lease_until < {now}
+RETURNING id
+
+-- name: replica_lost
+SELECT r.id, r.token, r.replica, r.job, r.key, r.attempt, r.deaths, r.on_loss
+  FROM {schema}run AS r
+ WHERE r.state = 'running'
+   AND NOT EXISTS (SELECT 1 FROM {schema}replica WHERE id = r.replica AND dead_at = 0)
+ ORDER BY r.id
+ LIMIT CAST(:limit AS bigint)
+
+-- name: replica_forget
+DELETE FROM {schema}replica
+ WHERE id IN (SELECT r.id
+                FROM {schema}replica AS r
+               WHERE r.dead_at > 0
+                 AND r.dead_at < CAST(:before AS bigint)
+                 AND NOT EXISTS (SELECT 1 FROM {schema}run WHERE replica = r.id)
+               ORDER BY r.id
+               LIMIT CAST(:limit AS bigint)
+                 FOR UPDATE SKIP LOCKED)
+RETURNING id

@@ -1,0 +1,117 @@
+-- name: view_run
+SELECT id, job, key, state, outcome, attempt, deaths, interrupted, token, replica, queue, priority,
+       due, started, ended, error, result, progress, schedule, fire_time
+  FROM (SELECT id, job, key, state, CAST(NULL AS text) AS outcome, attempt, deaths, interrupted,
+               token, replica, queue, priority, due, started, 0 AS ended, error,
+               CAST(NULL AS text) AS result, progress, schedule, fire_time, 1 AS live
+          FROM {schema}run
+         WHERE id = :id
+         UNION ALL
+        SELECT id, job, key, 'ended', outcome, attempt, deaths, interrupted,
+               token, replica, queue, priority, due, started, ended, error,
+               result, progress, schedule, fire_time, 0
+          FROM {schema}history
+         WHERE id = :id) AS any_state
+ ORDER BY live DESC, token DESC
+ LIMIT 1
+
+-- name: view_runs
+SELECT id, job, key, state, outcome, attempt, deaths, interrupted, token, replica, queue, priority,
+       due, started, ended, error, result, progress, schedule, fire_time
+  FROM ((SELECT id, job, key, state, CAST(NULL AS text) AS outcome, attempt, deaths, interrupted,
+                token, replica, queue, priority, due, started, 0 AS ended, error,
+                CAST(NULL AS text) AS result, progress, schedule, fire_time
+           FROM {schema}run
+          WHERE (CAST(:job AS text) = '' OR job = :job)
+            AND (CAST(:key AS text) = '' OR key = :key)
+            AND (CAST(:schedule AS text) = '' OR schedule = :schedule)
+            AND (CAST(:state AS text) = '' OR state = :state)
+          ORDER BY id DESC
+          LIMIT CAST(:limit AS bigint))
+         UNION ALL
+        (SELECT id, job, key, 'ended', outcome, attempt, deaths, interrupted,
+                token, replica, queue, priority, due, started, ended, error,
+                result, progress, schedule, fire_time
+           FROM {schema}history
+          WHERE (CAST(:job AS text) = '' OR job = :job)
+            AND (CAST(:key AS text) = '' OR key = :key)
+            AND (CAST(:schedule AS text) = '' OR schedule = :schedule)
+            AND (CAST(:state AS text) IN ('', 'ended') OR outcome = :state)
+          ORDER BY id DESC, token DESC
+          LIMIT CAST(:limit AS bigint))) AS any_state
+ ORDER BY id DESC, token DESC
+ LIMIT CAST(:limit AS bigint)
+
+-- name: view_replicas
+SELECT r.id, r.name, r.host, r.pid, r.version, r.jobs, r.schedules, r.started, r.lease_until,
+       r.idle, r.dead_at,
+       (SELECT count(*) FROM {schema}run WHERE replica = r.id AND state = 'running'), {now}
+  FROM {schema}replica AS r
+ ORDER BY CASE WHEN r.dead_at = 0 THEN 0 ELSE 1 END, r.started DESC, r.id
+
+-- name: view_jobs
+WITH declared AS (
+  SELECT DISTINCT jsonb_array_elements_text(CAST(jobs AS jsonb)) AS job
+    FROM {schema}replica
+   WHERE dead_at = 0
+), live AS (
+  SELECT job,
+         sum(CASE WHEN state = 'scheduled' THEN 1 ELSE 0 END) AS scheduled,
+         sum(CASE WHEN state = 'running' THEN 1 ELSE 0 END) AS running,
+         sum(CASE WHEN state = 'parked' THEN 1 ELSE 0 END) AS parked,
+         sum(CASE WHEN state = 'unknown' THEN 1 ELSE 0 END) AS unknown
+    FROM {schema}run
+   GROUP BY job
+), recent AS (
+  SELECT job, max(ended) AS ended
+    FROM (SELECT job, ended FROM {schema}history ORDER BY id DESC LIMIT 10000) AS newest
+   GROUP BY job
+), named AS (
+  SELECT job FROM declared UNION SELECT job FROM live UNION SELECT job FROM recent
+)
+SELECT named.job, CAST(COALESCE(live.scheduled, 0) AS bigint),
+       CAST(COALESCE(live.running, 0) AS bigint), CAST(COALESCE(live.parked, 0) AS bigint),
+       CAST(COALESCE(live.unknown, 0) AS bigint), COALESCE(recent.ended, 0),
+       (SELECT max(h.outcome)
+          FROM (SELECT outcome, job, ended FROM {schema}history
+                 ORDER BY id DESC LIMIT 10000) AS h
+         WHERE h.job = named.job AND h.ended = recent.ended)
+  FROM named
+  LEFT JOIN live ON live.job = named.job
+  LEFT JOIN recent ON recent.job = named.job
+ ORDER BY named.job
+
+-- name: view_schedules
+SELECT s.name, s.job, s.timing, s.policy, s.last, s.next_fire, s.paused, s.broken,
+       (SELECT count(*)
+          FROM {schema}replica AS r
+         WHERE r.dead_at = 0
+           AND CAST(r.schedules AS jsonb) ->> s.name = s.definition),
+       (SELECT count(*)
+          FROM {schema}event AS e
+         WHERE e.schedule = s.name AND e.schedule <> '' AND e.kind = 'tick.missed'), {now}
+  FROM {schema}schedule AS s
+ ORDER BY s.name
+
+-- name: view_events
+SELECT id, at, kind, job, key, run_id, token, replica, schedule, detail
+  FROM {schema}event
+ WHERE (CAST(:run_id AS bigint) = 0 OR (run_id > 0 AND run_id = :run_id))
+   AND (CAST(:schedule AS text) = '' OR (schedule <> '' AND schedule = :schedule))
+   AND at >= CAST(:since AS bigint)
+   AND (CAST(:until AS bigint) = 0 OR at <= CAST(:until AS bigint))
+ ORDER BY id
+ LIMIT CAST(:limit AS bigint)
+
+-- name: view_effects_of
+SELECT scope, key, state, token, owner, attempt, claimed, error
+  FROM {schema}ledger
+ WHERE kind = 'effect'
+   AND scope = (SELECT job || '/' || key FROM {schema}run WHERE id = :run_id
+                 UNION SELECT job || '/' || key FROM {schema}history WHERE id = :run_id)
+   AND run_id = :run_id
+ ORDER BY claimed, key
+ LIMIT CAST(:limit AS bigint)
+
+-- name: view_clock
+SELECT {now}
