@@ -1,10 +1,10 @@
 -- name: replica_join
 -- The same id joining again (a lost reply) changes nothing; a dead one stays dead.
-INSERT INTO {schema}replica (id, name, host, pid, version, jobs, schedules, started, lease_until)
+INSERT INTO {schema}replica AS r (id, name, host, pid, version, jobs, schedules, started, lease_until)
 VALUES (:id, :name, :host, :pid, :version, :jobs, :schedules, {now}, {now} + CAST(:lease AS bigint))
     ON CONFLICT (id) DO UPDATE
    SET lease_until = EXCLUDED.lease_until
- WHERE replica.dead_at = 0
+ WHERE r.dead_at = 0
 RETURNING id
 
 -- name: replica_renew

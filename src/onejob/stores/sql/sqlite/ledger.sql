@@ -1,0 +1,134 @@
+-- name: ledger_first_in_run
+-- why: the write lock stands for the row lock; WHERE true keeps ON CONFLICT from reading as a join
+INSERT INTO {schema}ledger (kind, scope, key, state, owner, run_id, claimed, kept_until)
+SELECT 'effect', :scope, :key, 'done', :replica, id, {now}, {now} + :keep
+  FROM {schema}run
+ WHERE id = :id
+   AND token = :token
+   AND replica = :replica
+   AND state = 'running'
+    ON CONFLICT (kind, scope, key) DO NOTHING
+RETURNING key
+
+-- name: effect_claim
+-- why: tokens from the counter row
+-- answer
+INSERT INTO {schema}ledger (kind, scope, key, state, token, owner, claimed, claim_until, fingerprint)
+SELECT 'effect', :scope, :key, 'claimed', value + 1, :owner, {now}, {now} + :claim_for, :fingerprint
+  FROM {schema}counter
+ WHERE name = 'token'
+    ON CONFLICT (kind, scope, key) DO NOTHING
+RETURNING token
+-- then
+UPDATE {schema}counter
+   SET value = value + changes()
+ WHERE name = 'token'
+   AND changes() > 0
+
+-- name: effect_claim_in_run
+-- why: tokens from the counter row; the write lock stands for the row lock
+-- answer
+INSERT INTO {schema}ledger (kind, scope, key, state, token, owner, run_id, claimed, fingerprint)
+SELECT 'effect', :scope, :key, 'claimed',
+       (SELECT value FROM {schema}counter WHERE name = 'token') + 1, :owner, id, {now}, :fingerprint
+  FROM {schema}run
+ WHERE id = :id
+   AND token = :token
+   AND replica = :replica
+   AND state = 'running'
+    ON CONFLICT (kind, scope, key) DO NOTHING
+RETURNING token
+-- then
+UPDATE {schema}counter
+   SET value = value + changes()
+ WHERE name = 'token'
+   AND changes() > 0
+
+-- name: effect_reclaim
+-- why: tokens from the counter row
+-- answer
+UPDATE {schema}ledger
+   SET token = (SELECT value FROM {schema}counter WHERE name = 'token') + 1,
+       state = 'claimed',
+       owner = :owner,
+       attempt = attempt + 1,
+       claim_until = CASE WHEN :claim_for = 0 THEN 0 ELSE {now} + :claim_for END
+ WHERE kind = 'effect'
+   AND scope = :scope
+   AND key = :key
+   AND token = :held
+   AND state IN ('claimed', 'unknown')
+   AND (:id = 0 OR EXISTS (SELECT 1 FROM {schema}run
+                            WHERE id = :id AND token = :token AND replica = :replica
+                              AND state = 'running'))
+RETURNING token
+-- then
+UPDATE {schema}counter
+   SET value = value + changes()
+ WHERE name = 'token'
+   AND changes() > 0
+
+-- name: effect_record
+-- why: no data-modifying CTEs
+-- answer
+UPDATE {schema}ledger
+   SET state = :state,
+       result = :result,
+       error = :error,
+       kept_until = CASE WHEN :state IN ('done', 'failed') THEN {now} + :keep ELSE 0 END
+ WHERE kind = 'effect'
+   AND scope = :scope
+   AND key = :key
+   AND token = :token
+RETURNING key
+-- then
+UPDATE {schema}run
+   SET state = 'scheduled',
+       due = max(due, {now})
+ WHERE :state IN ('done', 'failed')
+   AND state = 'unknown'
+   AND id = (SELECT run_id FROM {schema}ledger
+              WHERE kind = 'effect' AND scope = :scope AND key = :key AND token = :token
+                AND run_id > 0)
+
+-- name: effect_release
+-- why: no data-modifying CTEs; the run is woken first, while the entry still names it
+UPDATE {schema}run
+   SET state = 'scheduled',
+       due = max(due, {now})
+ WHERE state = 'unknown'
+   AND id = (SELECT run_id FROM {schema}ledger
+              WHERE kind = 'effect' AND scope = :scope AND key = :key AND token = :token
+                AND run_id > 0 AND state IN ('claimed', 'unknown'))
+-- then
+-- answer
+DELETE FROM {schema}ledger
+ WHERE kind = 'effect'
+   AND scope = :scope
+   AND key = :key
+   AND token = :token
+   AND state IN ('claimed', 'unknown')
+RETURNING key
+
+-- name: effect_read
+-- why: json_each
+SELECT scope, key, state, token, owner, run_id, claimed, claim_until, fingerprint, result, error,
+       attempt, {now}
+  FROM {schema}ledger
+ WHERE kind = 'effect'
+   AND scope = :scope
+   AND key IN (SELECT value FROM json_each(:keys))
+
+-- name: ledger_purge
+-- why: no row locks
+DELETE FROM {schema}ledger
+ WHERE kind = 'effect'
+   AND state IN ('done', 'failed')
+   AND (scope, key) IN (SELECT scope, key
+                          FROM {schema}ledger
+                         WHERE kind = 'effect'
+                           AND state IN ('done', 'failed')
+                           AND kept_until > 0
+                           AND kept_until < {now}
+                         LIMIT :limit)
+RETURNING key

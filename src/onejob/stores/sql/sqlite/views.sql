@@ -1,0 +1,68 @@
+-- name: view_jobs
+-- why: json_each, and integer sums need no cast
+WITH declared AS (
+  SELECT DISTINCT j.value AS job FROM {schema}replica AS r, json_each(r.jobs) AS j
+   WHERE r.dead_at = 0
+), live AS (
+  SELECT job,
+         sum(state = 'scheduled') AS scheduled,
+         sum(state = 'running') AS running,
+         sum(state = 'parked') AS parked,
+         sum(state = 'unknown') AS unknown
+    FROM {schema}run
+   GROUP BY job
+), newest AS (
+  SELECT job, ended, outcome FROM {schema}history ORDER BY id DESC LIMIT 10000
+), recent AS (
+  SELECT job, max(ended) AS ended, outcome FROM newest GROUP BY job
+), named AS (
+  SELECT job FROM declared UNION SELECT job FROM live UNION SELECT job FROM recent
+)
+SELECT named.job, COALESCE(live.scheduled, 0), COALESCE(live.running, 0),
+       COALESCE(live.parked, 0), COALESCE(live.unknown, 0), COALESCE(recent.ended, 0),
+       recent.outcome
+  FROM named
+  LEFT JOIN live ON live.job = named.job
+  LEFT JOIN recent ON recent.job = named.job
+ ORDER BY named.job
+
+-- name: view_schedules
+-- why: json_each
+SELECT s.name, s.job, s.timing, s.policy, s.last, s.next_fire, s.paused, s.broken,
+       (SELECT count(*)
+          FROM {schema}replica AS r, json_each(r.schedules) AS declared
+         WHERE r.dead_at = 0 AND declared.key = s.name AND declared.value = s.definition),
+       (SELECT count(*)
+          FROM {schema}event AS e
+         WHERE e.schedule = s.name AND e.schedule <> '' AND e.kind = 'tick.missed'), {now}
+  FROM {schema}schedule AS s
+ ORDER BY s.name
+
+-- name: view_runs
+-- why: LIMIT inside a compound needs a subquery on each side
+SELECT id, job, key, state, outcome, attempt, deaths, interrupted, token, replica, queue, priority,
+       due, started, ended, error, result, progress, schedule, fire_time
+  FROM (SELECT * FROM (
+          SELECT id, job, key, state, NULL AS outcome, attempt, deaths, interrupted, token, replica,
+                 queue, priority, due, started, 0 AS ended, error, NULL AS result, progress,
+                 schedule, fire_time
+            FROM {schema}run
+           WHERE (:job = '' OR job = :job)
+             AND (:key = '' OR key = :key)
+             AND (:schedule = '' OR schedule = :schedule)
+             AND (:state = '' OR state = :state)
+           ORDER BY id DESC
+           LIMIT :limit)
+         UNION ALL
+        SELECT * FROM (
+          SELECT id, job, key, 'ended', outcome, attempt, deaths, interrupted, token, replica,
+                 queue, priority, due, started, ended, error, result, progress, schedule, fire_time
+            FROM {schema}history
+           WHERE (:job = '' OR job = :job)
+             AND (:key = '' OR key = :key)
+             AND (:schedule = '' OR schedule = :schedule)
+             AND (:state IN ('', 'ended') OR outcome = :state)
+           ORDER BY id DESC, token DESC
+           LIMIT :limit))
+ ORDER BY id DESC, token DESC
+ LIMIT :limit
