@@ -155,7 +155,8 @@ def instant(value: datetime, *, what: str) -> Instant:
     if value.utcoffset() is None:
         raise UsageError(
             f"{what}={value!r} is naive: it names no time zone. Say which one: "
-            f"{what}=value.replace(tzinfo=ZoneInfo('Europe/Berlin')), or datetime.now(timezone.utc)."
+            f"{what}=value.replace(tzinfo=ZoneInfo('Europe/Berlin')), "
+            "or start from datetime.now(timezone.utc)."
         )
     try:
         return Instant((value.astimezone(UTC) - EPOCH) // _MICROSECOND)
@@ -217,7 +218,8 @@ def zone(name: str | ZoneInfo | None, what: str) -> ZoneInfo:
     if name is None:
         return ZoneInfo("UTC")
     if isinstance(name, ZoneInfo):
-        if name.key is None:
+        # Typed as str, but None for ZoneInfo.from_file().
+        if not name.key:
             raise UsageError(
                 f"{what}={name!r} has no IANA name, so it cannot be stored. "
                 "Give one by name: 'Europe/Berlin'."
