@@ -225,15 +225,15 @@ def zone(name: str | ZoneInfo | None, what: str) -> ZoneInfo:
                 "Give one by name: 'Europe/Berlin'."
             )
         return name
-    if isinstance(name, str):
-        try:
-            return ZoneInfo(name)
-        except (KeyError, ValueError, OSError):  # unknown, not a zone's name, a folder of zones
-            known = sorted(available_timezones())
-    else:
+    given: object = name
+    if not isinstance(given, str):
         raise UsageError(
-            f"{what}={_short(name)} is not a time zone. Give an IANA name: 'Europe/Berlin'."
+            f"{what}={_short(given)} is not a time zone. Give an IANA name: 'Europe/Berlin'."
         )
+    try:
+        return ZoneInfo(given)
+    except (KeyError, ValueError, OSError):  # unknown, not a zone's name, a folder of zones
+        known = sorted(available_timezones())
     if not known:
         raise UsageError(
             f"{what}={name!r}: this machine has no time zone data. Run: pip install tzdata"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from onejob.commands.command import Command, Parameter, Row
@@ -13,6 +14,15 @@ T = TypeVar("T")
 
 #: How a driver writes parameters: ``:name``, ``%(name)s`` or ``$1``.
 Style = Literal["named", "pyformat", "numbered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement ready for a driver; ``answers`` where its rows are the command's."""
+
+    text: str
+    parameters: Mapping[str, Parameter]
+    answers: bool
 
 
 @runtime_checkable
@@ -84,6 +94,10 @@ class Store(Protocol):
 
     def run(self, command: Command[T], within: Within | None = None) -> T:
         """Carry out one command: atomically by itself, or within the caller's transaction."""
+        ...
+
+    def statements(self, command: Command[T], style: Style) -> Sequence[Statement]:
+        """Return what ``run`` would send, for a connection that the caller drives."""
         ...
 
     def transaction(self, *, longest: Span) -> AbstractContextManager[Any]:

@@ -71,7 +71,7 @@ DELETE FROM temp.{schema}fire
 -- then
 INSERT INTO temp.{schema}fire (n, name, fire_time, job, key, args, queue, priority, on_loss, run_id,
                                by, answer)
-SELECT fires.*,
+SELECT n, name, fire_time, job, key, args, queue, priority, on_loss,
        (SELECT value FROM {schema}counter WHERE name = 'run_id') + fires.n,
        CASE WHEN fires.unless_live = 1
             THEN COALESCE((SELECT min(r.id) FROM {schema}run AS r
@@ -81,9 +81,10 @@ SELECT fires.*,
        'known'
   FROM (SELECT row_number() OVER (ORDER BY s.name, f.key) AS n, s.name,
                json_extract(f.value, '$.fire_time') AS fire_time,
-               json_extract(f.value, '$.job'), json_extract(f.value, '$.key'),
-               json_extract(f.value, '$.args'), json_extract(f.value, '$.queue'),
-               json_extract(f.value, '$.priority'), json_extract(f.value, '$.on_loss'),
+               json_extract(f.value, '$.job') AS job, json_extract(f.value, '$.key') AS key,
+               json_extract(f.value, '$.args') AS args, json_extract(f.value, '$.queue') AS queue,
+               json_extract(f.value, '$.priority') AS priority,
+               json_extract(f.value, '$.on_loss') AS on_loss,
                json_extract(b.value, '$.unless_live') AS unless_live
           FROM json_each(:batch) AS b
           JOIN {schema}schedule AS s

@@ -1,0 +1,326 @@
+"""PostgreSQL, through psycopg 3: one statement a command, in autocommit.
+
+Every connection ends a silent conversation by itself (keepalives, TCP_USER_TIMEOUT), so that a
+partitioned server is noticed within seconds instead of hours. What the server rolled back itself
+(deadlock, serialisation failure) is tried again, with a bound; what was sent and never answered is
+*unknown*, unless the command gives the same answer the second time, and then it is simply asked
+again.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
+
+from onejob.commands.command import Command, Parameter, Row
+from onejob.core.time import SECOND, Span
+from onejob.errors import OutcomeUnknown, SchemaMismatch, StoreUnavailable, UsageError
+from onejob.stores import migrate
+from onejob.stores.catalogue import Catalogue
+from onejob.stores.connections import Connections
+from onejob.stores.migrate import Migrated
+from onejob.stores.protocol import Statement, Style, Within
+
+T = TypeVar("T")
+Connection = psycopg.Connection[Any]
+
+#: A connection attempt ends after this long.
+CONNECT_SECONDS = 5
+
+#: How often a command that the server rolled back by itself is tried.
+ATTEMPTS = 6
+
+#: Rolled back by the server, nothing done: safe to try again.
+_ROLLED_BACK = {"40001", "40P01", "55P03"}
+#: The tables (or the schema) are not there.
+_NOT_THERE = {"42P01", "3F000", "42883"}
+#: The server is going down, coming up, or full.
+_NOT_NOW = {"57P01", "57P02", "57P03", "53300", "08006", "08001"}
+
+
+class PostgresStore:
+    """A store in one schema of one database."""
+
+    dialect = "postgresql"
+
+    def __init__(self, url: str, *, schema: str = "onejob", prepare: bool = True) -> None:
+        try:
+            given = conninfo_to_dict(url)
+        except psycopg.ProgrammingError as error:
+            raise UsageError(
+                "this is not a PostgreSQL URL. Write postgresql://user@host:5432/database"
+            ) from error
+        self.where = _where(given)
+        self.catalogue = Catalogue(self.dialect, schema)
+        defaults = {
+            "connect_timeout": CONNECT_SECONDS,
+            "keepalives": 1,
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 10_000,
+            "application_name": "onejob",
+        }
+        self._conninfo = make_conninfo("", **{**defaults, **given})
+        self._prepare = prepare
+        self._connections: Connections[Connection] = Connections(self.connect, _usable)
+
+    def run(self, command: Command[T], within: Within | None = None) -> T:
+        """Carry out one command: atomically by itself, or within the caller's transaction."""
+        if within is not None:
+            [statement] = self.statements(command, within.style)
+            return command.decode(within.execute(statement.text, statement.parameters))
+        return self.carry(command, self._connections)
+
+    def statements(self, command: Command[T], style: Style) -> Sequence[Statement]:
+        """Return what ``run`` would send: one statement."""
+        [step] = self.catalogue.steps(command.name, style)
+        return [Statement(step.text, command.parameters, step.answers)]
+
+    def carry(self, command: Command[T], connections: Connections[Connection]) -> T:
+        """Carry a command out over one of these connections, and again where that is safe."""
+        [statement] = self.statements(command, "pyformat")
+        failures = 0
+        while True:
+            try:
+                with connections.lend() as connection:
+                    return command.decode(self._execute(connection, statement))
+            except psycopg.Error as error:
+                failures += 1
+                if failures >= ATTEMPTS or not self._again(command, error, failures):
+                    raise self._explained(command, error) from error
+
+    @contextmanager
+    def transaction(self, *, longest: Span) -> Iterator[Connection]:
+        """Open a transaction; yields a psycopg connection, commits at the end.
+
+        The server itself ends it when it sits idle for longer than ``longest``.
+        """
+        with self._mapped("transaction"), self._connections.lend() as connection:
+            with connection.transaction():
+                connection.execute(
+                    "SELECT set_config('idle_in_transaction_session_timeout', %s, true)",
+                    (str(max(1, longest // 1_000)),),
+                )
+                yield connection
+
+    def lane(self, *, patience: Span) -> PostgresLane:
+        """Open a connection of its own for a keeper; the server bounds each of its statements."""
+        return PostgresLane(self, patience)
+
+    def connect(self) -> Connection:
+        """Open a connection as this store uses them."""
+        try:
+            connection = psycopg.connect(self._conninfo, autocommit=True)
+        except psycopg.OperationalError as error:
+            raise StoreUnavailable(self.where, _first_line(error)) from error
+        connection.prepare_threshold = 2 if self._prepare else None
+        return connection
+
+    def version(self) -> int | None:
+        """Return the version of the schema; None where there is none."""
+        text = sql.SQL("SELECT max(version) FROM {}.migration").format(self._schema)
+        with self._mapped("version"), self._connections.lend() as connection:
+            try:
+                row = connection.execute(text).fetchone()
+            except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+                return None
+            return None if row is None or row[0] is None else int(row[0])
+
+    def check(self) -> None:
+        """Raise SchemaMismatch unless the schema is the one this release is written for."""
+        migrate.check(self.catalogue, self.version(), self.where)
+
+    def init(self) -> Migrated:
+        """Install or upgrade the schema, all or nothing; several at once wait for each other."""
+        with self._mapped("init"), self._connections.lend() as connection:
+            with connection.transaction():
+                name = self.catalogue.schema
+                connection.execute("SELECT pg_advisory_xact_lock(hashtext('onejob init'))")
+                connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(self._schema))
+                there = connection.execute(
+                    "SELECT to_regclass(%s) IS NOT NULL", (f'"{name}".migration',)
+                ).fetchone()
+                connection.execute(_MIGRATION.format(self._schema))
+                newest = sql.SQL("SELECT max(version) FROM {}.migration").format(self._schema)
+                row = connection.execute(newest).fetchone()
+                found = row[0] if there and there[0] and row else None
+                record = sql.SQL("INSERT INTO {}.migration (version) VALUES (%s)")
+                return migrate.apply(
+                    self.catalogue,
+                    found,
+                    self.where,
+                    script=lambda text: connection.execute(text.encode()),
+                    record=lambda version: connection.execute(
+                        record.format(self._schema), (version,)
+                    ),
+                )
+
+    def script(self) -> str:
+        """Return the whole schema, with least-privilege grants, as one text."""
+        schema = f'"{self.catalogue.schema}"'
+        opening = [
+            f"CREATE SCHEMA IF NOT EXISTS {schema};",
+            f"CREATE TABLE {schema}.migration (version integer NOT NULL PRIMARY KEY);",
+        ]
+        return migrate.as_script(self.catalogue, opening, [_GRANTS.format(schema=schema)])
+
+    def reap(self) -> None:
+        """Close connections that have been idle for long enough."""
+        self._connections.reap()
+
+    def close(self) -> None:
+        """Close every idle connection."""
+        self._connections.close()
+
+    @property
+    def _schema(self) -> sql.Identifier:
+        return sql.Identifier(self.catalogue.schema)
+
+    @staticmethod
+    def _execute(connection: Connection, statement: Statement) -> Sequence[Row]:
+        cursor = connection.execute(statement.text.encode(), statement.parameters)
+        return cursor.fetchall() if cursor.description else ()
+
+    @staticmethod
+    def _again(command: Command[Any], error: psycopg.Error, failures: int) -> bool:
+        """Tell whether trying again is safe, and wait a little where others must finish first."""
+        if error.sqlstate in _ROLLED_BACK:
+            time.sleep(0.002 * failures)
+            return True
+        # The server said so before it did anything, or asking twice makes no difference.
+        refused = error.sqlstate in _NOT_NOW
+        broken = error.sqlstate is None and isinstance(error, psycopg.OperationalError)
+        return failures < 2 and (refused or (broken and (command.repeatable or not command.writes)))
+
+    def _explained(self, command: Command[Any], error: psycopg.Error) -> Exception:
+        if error.sqlstate in _NOT_THERE:
+            return SchemaMismatch(self.where, found=None, wanted=migrate.latest(self.catalogue))
+        if error.sqlstate in _NOT_NOW | _ROLLED_BACK | {"57014"}:
+            return StoreUnavailable(self.where, _first_line(error))
+        if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
+            if command.writes and not command.repeatable:
+                return OutcomeUnknown(command.name, self.where, _first_line(error))
+            return StoreUnavailable(self.where, _first_line(error))
+        return error
+
+    @contextmanager
+    def _mapped(self, what: str) -> Iterator[None]:
+        """Turn connection failures into ours where the caller drives the statements."""
+        try:
+            yield
+        except psycopg.OperationalError as error:
+            if error.sqlstate in _NOT_NOW:
+                raise StoreUnavailable(self.where, _first_line(error)) from error
+            if error.sqlstate is None:
+                raise OutcomeUnknown(what, self.where, _first_line(error)) from error
+            raise
+
+
+class PostgresLane:
+    """A keeper's own connection: commands bounded by the server, hints by LISTEN."""
+
+    def __init__(self, store: PostgresStore, patience: Span) -> None:
+        self._store, self._patience = store, patience
+        self._listening = False
+        self._pool: Connections[Connection] = Connections(self._connect, _usable)
+        self._hints = 0
+
+    def run(self, command: Command[T]) -> T:
+        """Carry out a command on the lane's one connection (a lost one is opened anew)."""
+        return self._store.carry(command, self._pool)
+
+    def listen(self) -> bool:
+        """Receive hints from now on, and again after each reconnection. LISTEN first, then read."""
+        self._listening = True
+        with self._pool.lend() as connection:
+            self._listen(connection)
+        return True
+
+    def fileno(self) -> int | None:
+        """Return the socket, which becomes readable with a hint; reconnects where it was lost."""
+        with self._pool.lend() as connection:
+            return connection.fileno()
+
+    def hinted(self) -> bool:
+        """Tell whether a notification has arrived since the last call."""
+        with self._pool.lend() as connection:
+            connection.pgconn.consume_input()
+            while connection.pgconn.notifies() is not None:
+                self._hints += 1
+        hints, self._hints = self._hints, 0
+        return hints > 0
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._pool.close()
+
+    def _connect(self) -> Connection:
+        connection = self._store.connect()
+        milliseconds = str(max(1, self._patience // 1_000))
+        connection.execute("SELECT set_config('statement_timeout', %s, false)", (milliseconds,))
+        if self._listening:
+            self._listen(connection)
+            self._hints += 1  # whatever was sent while nobody listened
+        return connection
+
+    def _listen(self, connection: Connection) -> None:
+        connection.add_notify_handler(self._count)
+        connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._store.catalogue.prefix)))
+
+    def _count(self, _: psycopg.Notify) -> None:
+        self._hints += 1
+
+
+_MIGRATION = sql.SQL(
+    "CREATE TABLE IF NOT EXISTS {}.migration (version integer NOT NULL PRIMARY KEY)"
+)
+
+_GRANTS = """\
+-- Least privilege. Three roles are enough: the one that runs this text (the migrator), the one
+-- that applications use, and one for people and dashboards, which sees the views only:
+--   GRANT USAGE ON SCHEMA {schema} TO app;
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO app;
+--   GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO app;
+--   GRANT USAGE ON SCHEMA {schema} TO reader;
+--   GRANT SELECT ON {schema}.runs, {schema}.schedules, {schema}.replicas, {schema}.effects,
+--                   {schema}.events TO reader;"""
+
+
+def _usable(connection: Connection) -> bool:
+    """Tell whether a connection can carry another command; a dead socket is readable (end of file)."""
+    if connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
+        return False
+    if not _readable(connection):
+        return True
+    try:
+        connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def _readable(connection: Connection) -> bool:
+    readable, _, _ = select.select([connection.fileno()], [], [], 0)
+    return bool(readable)
+
+
+def _where(given: Mapping[str, Parameter | Any]) -> str:
+    """Return host and database, and nothing else that a URL may hold."""
+    host = given.get("host") or "the local socket"
+    port = f":{given['port']}" if given.get("port") else ""
+    return f"{host}{port}/{given.get('dbname') or given.get('user') or ''}"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+

@@ -1,0 +1,313 @@
+"""SQLite: one machine, many processes.
+
+Every write is one ``BEGIN IMMEDIATE`` transaction: a transaction that reads first and writes later
+fails at once with SQLITE_BUSY_SNAPSHOT, whatever the timeout, so none does. Pragmas are set on
+each connection (they do not outlive it). Commits are durable: WAL with ``synchronous = FULL``.
+There is one writer: a transaction held open stops every other one, so those are bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from onejob.commands.command import Command, Parameter, Row
+from onejob.core.time import SECOND, Span
+from onejob.errors import LeaseLost, OnejobError, SchemaMismatch, StoreUnavailable, UsageError
+from onejob.stores import migrate
+from onejob.stores.catalogue import Catalogue
+from onejob.stores.connections import Connections
+from onejob.stores.migrate import Migrated
+from onejob.stores.protocol import Statement, Style, Within
+
+T = TypeVar("T")
+
+#: The oldest SQLite whose RETURNING and UPDATE … FROM the texts need.
+OLDEST = (3, 35, 0)
+
+#: How long a writer waits for another process before it gives up.
+PATIENCE = Span(8 * SECOND)
+
+
+class SqliteStore:
+    """A store in one file. ``clock`` is the host's, in microseconds."""
+
+    dialect = "sqlite"
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        schema: str = "onejob",
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
+        patience: Span = PATIENCE,
+    ) -> None:
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise UsageError(
+                f"SQLite {sqlite3.sqlite_version} is older than "
+                f"{'.'.join(map(str, OLDEST))}, which onejob needs. Use a newer Python or system."
+            )
+        self.path = os.path.abspath(path)
+        self.where = self.path
+        self.catalogue = Catalogue(self.dialect, schema)
+        self._clock, self._patience = clock, patience
+        self._connections: Connections[sqlite3.Connection] = Connections(self._connect, _usable)
+        # Threads of one process take turns here, in order; SQLite's own waiting is a sleep loop.
+        self._writing = threading.Lock()
+        self._pid = os.getpid()
+
+    def run(self, command: Command[T], within: Within | None = None) -> T:
+        """Carry out one command: atomically by itself, or within the caller's transaction."""
+        if within is not None:
+            return self._carry(command, within.execute)
+        with self._mapped():
+            if not command.writes:
+                with self._connections.lend() as connection:
+                    return self._carry(command, _execute(connection))
+            with self._turn(), self._connections.lend() as connection, _write(connection):
+                return self._carry(command, _execute(connection))
+
+    def statements(self, command: Command[T], style: Style) -> Sequence[Statement]:
+        """Return what ``run`` would send; the host's clock stands in for an absent ``now``."""
+        parameters = command.parameters
+        if "now" in parameters and parameters["now"] is None:
+            parameters = {**parameters, "now": self._clock()}
+        return [
+            Statement(step.text, parameters, step.answers)
+            for step in self.catalogue.steps(command.name, style)
+        ]
+
+    @contextmanager
+    def transaction(self, *, longest: Span) -> Iterator[sqlite3.Connection]:
+        """Open a write transaction; yields the connection, commits at the end.
+
+        While it is open nobody else can write, renewals included. So it ends within ``longest``:
+        statements past it are interrupted, and the block is rolled back with LeaseLost.
+        """
+        ends = time.monotonic_ns() // 1_000 + longest
+
+        def over() -> bool:
+            return time.monotonic_ns() // 1_000 > ends
+
+        with self._mapped(), self._turn(), self._connections.lend() as connection:
+            connection.set_progress_handler(over, 10_000)
+            try:
+                with _write(connection):
+                    yield connection
+                    if over():
+                        raise LeaseLost("transaction", token=0, why=_too_long(longest))
+            except sqlite3.OperationalError as error:
+                if over() and "interrupted" in str(error):
+                    raise LeaseLost("transaction", token=0, why=_too_long(longest)) from error
+                raise
+            finally:
+                connection.set_progress_handler(None, 0)
+
+    def lane(self, *, patience: Span) -> SqliteLane:
+        """Open a connection of its own for a keeper, with a bound on every wait."""
+        return SqliteLane(SqliteStore(self.path, schema=self.catalogue.schema, clock=self._clock,
+                                      patience=patience))
+
+    def version(self) -> int | None:
+        """Return the version of the schema; None where there is none."""
+        with self._mapped(), self._connections.lend() as connection:
+            if not self._has_migrations(connection):
+                return None
+            text = f"SELECT max(version) FROM {self.catalogue.prefix}migration"
+            found = connection.execute(text).fetchone()[0]
+            return None if found is None else int(found)
+
+    def check(self) -> None:
+        """Raise SchemaMismatch unless the schema is the one this release is written for."""
+        migrate.check(self.catalogue, self.version(), self.where)
+
+    def init(self) -> Migrated:
+        """Install or upgrade the schema, all or nothing."""
+        table = f"{self.catalogue.prefix}migration"
+        with self._mapped(), self._turn(), self._connections.lend() as connection:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            with _write(connection):
+                there = self._has_migrations(connection)
+                connection.execute(_MIGRATION.format(table=table, exists="IF NOT EXISTS "))
+                found = connection.execute(f"SELECT max(version) FROM {table}").fetchone()[0]
+                return migrate.apply(
+                    self.catalogue,
+                    found if there else None,
+                    self.where,
+                    script=lambda text: _script(connection, text),
+                    record=lambda version: connection.execute(
+                        f"INSERT INTO {table} (version) VALUES (?)", (version,)
+                    ),
+                )
+
+    def script(self) -> str:
+        """Return the whole schema as one text."""
+        table = f"{self.catalogue.prefix}migration"
+        opening = ["PRAGMA journal_mode = WAL;", _MIGRATION.format(table=table, exists="") + ";"]
+        return migrate.as_script(self.catalogue, opening)
+
+    def reap(self) -> None:
+        """Close connections that have been idle for long enough."""
+        self._connections.reap()
+
+    def close(self) -> None:
+        """Close every idle connection."""
+        self._connections.close()
+
+    def _carry(self, command: Command[T], execute: Execute) -> T:
+        answer: Sequence[Row] = ()
+        for statement in self.statements(command, "named"):
+            rows = execute(statement.text, statement.parameters)
+            answer = rows if statement.answers else answer
+        return command.decode(answer)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path,
+            timeout=self._patience / SECOND,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        for pragma in ("synchronous = FULL", "temp_store = MEMORY", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    def _has_migrations(self, connection: sqlite3.Connection) -> bool:
+        text = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return connection.execute(text, (f"{self.catalogue.prefix}migration",)).fetchone() is not None
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if self._pid != os.getpid():
+            self._writing, self._pid = threading.Lock(), os.getpid()
+        if not self._writing.acquire(timeout=self._patience / SECOND):
+            raise StoreUnavailable(self.where, "another thread has been writing for too long")
+        try:
+            yield
+        finally:
+            self._writing.release()
+
+    @contextmanager
+    def _mapped(self) -> Iterator[None]:
+        """Turn the driver's errors into ours, in this one place."""
+        try:
+            yield
+        except OnejobError:
+            raise
+        except sqlite3.DatabaseError as error:
+            explained = self._explained(error)
+            if explained is None:
+                raise
+            raise explained from error
+
+    def _explained(self, error: sqlite3.DatabaseError) -> OnejobError | None:
+        text = str(error)
+        if "no such table" in text:
+            return SchemaMismatch(self.where, found=None, wanted=migrate.latest(self.catalogue))
+        if "locked" in text or "busy" in text:
+            waited = f"another process has been writing for more than {self._patience / SECOND:g} s"
+            return StoreUnavailable(
+                self.where, waited, advice="Nothing was written. End that transaction, or try again."
+            )
+        if "full" in text:
+            return StoreUnavailable(
+                self.where, "the disk is full", advice="Nothing was written. Free some space first."
+            )
+        if any(sign in text for sign in _FILE_TROUBLE):
+            return StoreUnavailable(self.where, text)
+        return None
+
+
+class SqliteLane:
+    """A keeper's own connection. The file's change counter serves as the hint."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._watch: sqlite3.Connection | None = None
+        self._version = 0
+
+    def run(self, command: Command[T]) -> T:
+        """Carry out a command on the lane's own connection."""
+        return self._store.run(command)
+
+    def listen(self) -> bool:
+        """Watch ``data_version``: it moves when any other connection commits, for a few µs a look."""
+        self._watch = sqlite3.connect(self._store.path, isolation_level=None)
+        self._version = self._read()
+        return True
+
+    def fileno(self) -> int | None:
+        """There is nothing to wait on; ask :meth:`hinted`."""
+        return None
+
+    def hinted(self) -> bool:
+        """Tell whether anybody has committed since the last call."""
+        if self._watch is None:
+            return False
+        before, self._version = self._version, self._read()
+        return self._version != before
+
+    def close(self) -> None:
+        """Close both connections."""
+        if self._watch is not None:
+            self._watch.close()
+        self._store.close()
+
+    def _read(self) -> int:
+        assert self._watch is not None, "listen() comes first"
+        return int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+
+
+Execute = Callable[[str, Mapping[str, Parameter]], Sequence[Row]]
+
+#: How SQLite words trouble with the file itself; anything else is a mistake of ours, or the caller's.
+_FILE_TROUBLE = ("unable to open", "disk I/O", "readonly", "not a database", "malformed")
+
+_MIGRATION = "CREATE TABLE {exists}{table} (version INTEGER NOT NULL PRIMARY KEY)"
+
+
+def _execute(connection: sqlite3.Connection) -> Execute:
+    def execute(text: str, parameters: Mapping[str, Parameter]) -> Sequence[Row]:
+        return connection.execute(text, parameters).fetchall()
+
+    return execute
+
+
+@contextmanager
+def _write(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _script(connection: sqlite3.Connection, text: str) -> None:
+    """Run several statements without the COMMIT that ``executescript`` would slip in first."""
+    statement = ""
+    for line in text.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+
+
+def _usable(connection: sqlite3.Connection) -> bool:
+    return not connection.in_transaction
+
+
+def _too_long(longest: Span) -> str:
+    return (
+        f"the transaction was open for more than {longest / SECOND:g} s, and on SQLite an open one "
+        "stops every other writer. Nothing was written; do the slow part before it"
+    )
