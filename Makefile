@@ -1,0 +1,60 @@
+# Every target does its own set-up: a Python 3.11 or newer is all that must be there.
+# `make` and `make help` list them.
+
+BIN := .venv/bin
+RUN := scripts/python scripts/setup.py run
+DEV := scripts/python scripts/setup.py dev
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadgroup
+DEMO :=
+BENCH :=
+TESTS := tests
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format-check format lint types layers tidy fast soak bench docs
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## the main job, live: three replicas, 200 customers, one email each (DEMO="--html page.html")
+	@$(RUN)
+	@$(BIN)/onejob demo $(DEMO)
+
+test: setup ## all tests but the soak; starts the servers they need (TESTS=tests/core)
+	$(PYTEST) $(TESTS)
+
+check: format-check lint types layers fast ## format, lint, types, layers, fast tests: before each commit
+
+format-check: setup
+	$(BIN)/ruff format --check .
+
+lint: setup
+	$(BIN)/ruff check .
+
+types: setup
+	$(BIN)/mypy
+	$(BIN)/pyright --warnings
+
+layers: setup
+	$(BIN)/lint-imports --verbose
+
+tidy: setup ## the rules of the house that no linter knows
+	$(BIN)/python -m pytest tests/tidy
+
+fast: setup
+	$(PYTEST) -m "not slow and not soak" tests
+
+format: setup ## write the format, and what the linter can repair
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format .
+
+soak: setup ## many seeds of the demo's last act and the long runs: a quarter of an hour
+	$(BIN)/python -m pytest -m soak tests
+
+bench: setup ## ours beside its peers, JSON lines (BENCH=name runs one)
+	$(BIN)/python -m benchmarks $(BENCH)
+
+docs: setup ## run every example in the documents, as the tests do
+	$(BIN)/python -m pytest tests/docs
+
+setup:
+	@$(DEV)

@@ -1,0 +1,121 @@
+"""Servers and places for all tests.
+
+The servers belong to the test run: its first process finds or starts them and ends them, also on
+Ctrl-C. pytest-xdist's workers are told the answer and make a database of their own in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from servers import POSTGRES, SERVERS, Absent, Running, Server
+from servers.postgres import create_database
+
+# What the run's first process has found out, by server; workers read it from the environment.
+ANSWERS: dict[str, Running | Absent] = {}
+TOLD = "ONEJOB_TEST_SERVERS_TOLD"
+# In the name of all that this test run makes on a server; the same in the run's every process.
+SESSION = os.environ.setdefault("ONEJOB_TEST_SESSION", f"onejob_test_{secrets.token_hex(4)}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if is_worker(config):
+        for name, (kind, fields) in json.loads(os.environ[TOLD]).items():
+            ANSWERS[name] = Running(**fields) if kind == "running" else Absent(**fields)
+    elif config.getoption("numprocesses", None) and not config.getoption("collectonly"):
+        # Workers collect for themselves, so who will ask is not known here: start them all.
+        for server in SERVERS:
+            ask(server)
+        os.environ[TOLD] = json.dumps(
+            {
+                name: ("running" if isinstance(found, Running) else "absent", asdict(found))
+                for name, found in ANSWERS.items()
+            }
+        )
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not is_worker(config):
+        for server in SERVERS:
+            server.stop()
+
+
+def is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def ask(server: Server) -> Running | Absent:
+    """Find or start a server once in a test run."""
+    if server.name not in ANSWERS:
+        ANSWERS[server.name] = server.start(session=SESSION)
+    return ANSWERS[server.name]
+
+
+def needed(server: Server) -> Running:
+    """Return the server, or end the test: skipped on a laptop, failed where CI promises it."""
+    match ask(server):
+        case Running() as running:
+            return running
+        case Absent() as absent:
+            text = f"not run: {server.name} (install {absent.advice})"
+            if stores_are_required():
+                pytest.fail("\n".join([text, *absent.tried]), pytrace=False)
+            pytest.skip(text)
+
+
+def stores_are_required() -> bool:
+    return bool(os.environ.get("CI") or os.environ.get("ONEJOB_REQUIRE_STORES"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    lines = [f"SQLite {sqlite3.sqlite_version}: in this process"]
+    for server in SERVERS:
+        match ANSWERS.get(server.name):
+            case None:
+                lines.append(f"{server.name}: no test asked for it")
+            case Running() as running:
+                lines.append(f"{server.name} {running.version}: {running.origin}")
+            case Absent() as absent:
+                lines.append(f"not run: {server.name} (install {absent.advice})")
+                lines += [f"    {tried}" for tried in absent.tried]
+    terminalreporter.section("stores")
+    for line in lines:
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def postgres_url(worker_id: str) -> str:
+    """A database of this process's own; dropped when the test run ends."""
+    return create_database(needed(POSTGRES).url, f"{SESSION}_{worker_id}_{os.getpid()}")
+
+
+@pytest.fixture
+def schema(postgres_url: str) -> Iterator[str]:
+    """The name of a PostgreSQL schema that no other test uses; what was made in it is dropped."""
+    name = f"t_{secrets.token_hex(6)}"
+    yield name
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("SET lock_timeout = '5s'")
+        try:
+            connection.execute(
+                sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name))
+            )
+        except psycopg.errors.LockNotAvailable:
+            # A transaction that the test left open; the database is dropped with it at the end.
+            pass
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """The URL of a SQLite file that doesn't exist yet."""
+    return f"sqlite:///{tmp_path / 'onejob.db'}"

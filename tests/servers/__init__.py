@@ -1,0 +1,15 @@
+"""The servers that tests talk to: found, or started and ended by us.
+
+A test asks for a fixture (`postgres_url`); which server answers is decided here, once a test run.
+Add a store's server in a module of its own, as a `Server`, and name it in `SERVERS`.
+"""
+
+from __future__ import annotations
+
+from servers.postgres import PostgresServer
+from servers.server import Absent, Running, Server
+
+POSTGRES = PostgresServer()
+SERVERS: tuple[Server, ...] = (POSTGRES,)
+
+__all__ = ["POSTGRES", "SERVERS", "Absent", "PostgresServer", "Running", "Server"]
