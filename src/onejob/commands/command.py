@@ -24,6 +24,9 @@ T = TypeVar("T")
 #: What travels to a store. Batches travel as one JSON text.
 Parameter = str | int | None
 
+#: The named values of one command.
+Parameters = dict[str, Parameter]
+
 #: A row in stated column order; stores hand out str, int and None only.
 Row = Sequence[Any]
 
@@ -34,8 +37,9 @@ class Command(Generic[T]):
 
     ``name`` finds the text, ``parameters`` are its named values, ``decode`` turns the rows into
     the answer and raises only when text and decoder disagree. ``writes`` is False for commands
-    that only read; ``repeatable`` is True where carrying it out twice gives the same answer and
-    state as once, so that a lost reply may simply be asked again.
+    that only read; ``repeatable`` is True where carrying it out twice leaves the same state as
+    once, so that after a lost reply it may simply be asked again (the second answer may then be
+    "refused": it was done before).
     """
 
     name: str

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from onejob.commands.command import Command, Row, as_json, count, found
+from onejob.commands.command import Command, Parameters, Row, as_json, count, found
 from onejob.core.effect import Entry, EntryState
 from onejob.core.run import Claim, ReplicaId, RunId, Token
 
@@ -42,7 +42,7 @@ def first(
     Meant for ``within=``: it commits or rolls back with the effect. Waits for another transaction
     that has inserted the same key; if that one rolls back, this one is first.
     """
-    parameters = {"scope": scope, "key": key, "owner": owner, "keep": keep, "now": now}
+    parameters: Parameters = {"scope": scope, "key": key, "owner": owner, "keep": keep, "now": now}
     return Command("ledger_first", parameters, found)
 
 
@@ -53,13 +53,13 @@ def first_in_run(
 
     False is "known" or "superseded": ask :func:`runs.fence` which.
     """
-    parameters = {**asdict(claim), "scope": scope, "key": key, "keep": keep, "now": now}
+    parameters: Parameters = {**asdict(claim), "scope": scope, "key": key, "keep": keep, "now": now}
     return Command("ledger_first_in_run", parameters, found)
 
 
 def claim(entry: NewEntry, *, now: int | None = None) -> Command[Token | None]:
     """Claim an effect that no run guards. None: an entry exists, see :func:`read`."""
-    parameters = {**asdict(entry), "now": now}
+    parameters: Parameters = {**asdict(entry), "now": now}
     return Command("effect_claim", parameters, _token)
 
 
@@ -68,7 +68,7 @@ def claim_in_run(claim: Claim, entry: NewEntry, *, now: int | None = None) -> Co
 
     None: an entry exists, or the attempt is superseded; :func:`read` and ``runs.standings`` tell.
     """
-    parameters = {
+    parameters: Parameters = {
         **asdict(claim),
         "scope": entry.scope,
         "key": entry.key,
@@ -86,7 +86,7 @@ def reclaim(
 
     With ``run``, only while that claim holds its run. None: it changed meanwhile; read again.
     """
-    parameters = {
+    parameters: Parameters = {
         **asdict(run or NO_RUN),
         "scope": entry.scope,
         "key": entry.key,
@@ -114,7 +114,7 @@ def record(
     False: somebody has reclaimed it since. A run that waits in state unknown for this entry is
     scheduled again when the outcome is known.
     """
-    parameters = {
+    parameters: Parameters = {
         "scope": scope,
         "key": key,
         "token": token,
@@ -129,19 +129,19 @@ def record(
 
 def release(scope: str, key: str, *, token: Token, now: int | None = None) -> Command[bool]:
     """Remove a claim whose call was certainly not sent. False: somebody has reclaimed it."""
-    parameters = {"scope": scope, "key": key, "token": token, "now": now}
+    parameters: Parameters = {"scope": scope, "key": key, "token": token, "now": now}
     return Command("effect_release", parameters, found, repeatable=True)
 
 
 def read(scope: str, keys: Sequence[str], *, now: int | None = None) -> Command[tuple[Entry, ...]]:
     """Read entries of a scope; unknown keys are absent."""
-    parameters = {"scope": scope, "keys": as_json(list(keys)), "now": now}
+    parameters: Parameters = {"scope": scope, "keys": as_json(list(keys)), "now": now}
     return Command("effect_read", parameters, _entries, writes=False, repeatable=True)
 
 
 def unsettled(*, limit: int, now: int | None = None) -> Command[tuple[Entry, ...]]:
     """Read effects whose outcome is unknown, and claims that nobody has recorded, oldest first."""
-    parameters = {"limit": limit, "now": now}
+    parameters: Parameters = {"limit": limit, "now": now}
     return Command("effect_unsettled", parameters, _entries, writes=False, repeatable=True)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from onejob.commands.command import Command, Row, as_json, count, found
+from onejob.commands.command import Command, Parameters, Row, as_json, count, found
 from onejob.core.run import Claim, ReplicaId, RunId, Token
 
 
@@ -51,7 +51,8 @@ class View:
     when the first live lease ends (0: none); ``alone`` is when the first run that outlived a death
     is due (0: none); ``next_fire`` is the next fire time of the schedules asked about (0: none);
     ``unknown`` counts due runs near the head of the queues whose job no live replica knows, and
-    ``parked`` the jobs asked about that have parked runs.
+    ``parked`` the jobs asked about that have parked runs; ``next_due`` is when the first scheduled
+    run of the queues asked about is due (0: none).
     """
 
     now: int
@@ -62,11 +63,12 @@ class View:
     next_fire: int
     unknown: int
     parked: int
+    next_due: int
 
 
 def join(replica: NewReplica, *, now: int | None = None) -> Command[bool]:
     """Enter the fleet under a new id, with a lease from the store's now."""
-    parameters = {
+    parameters: Parameters = {
         "id": replica.id,
         "name": replica.name,
         "host": replica.host,
@@ -96,10 +98,19 @@ def leave(id: ReplicaId, *, now: int | None = None) -> Command[bool]:
 
 
 def look(
-    *, jobs: Sequence[str] = (), schedules: Sequence[str] = (), now: int | None = None
+    *,
+    jobs: Sequence[str] = (),
+    queues: Sequence[str] = (),
+    schedules: Sequence[str] = (),
+    now: int | None = None,
 ) -> Command[View]:
     """Read whether there is anything to sweep, and when the next thing is due. Changes nothing."""
-    parameters = {"jobs": as_json(list(jobs)), "schedules": as_json(list(schedules)), "now": now}
+    parameters: Parameters = {
+        "jobs": as_json(list(jobs)),
+        "queues": as_json(list(queues)),
+        "schedules": as_json(list(schedules)),
+        "now": now,
+    }
     return Command("replica_look", parameters, _view, writes=False, repeatable=True)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from onejob.commands.command import Command, Row, as_json, count, found
+from onejob.commands.command import Command, Parameters, Row, as_json, count, found
 from onejob.core.run import (
     Again,
     Claim,
@@ -96,7 +96,7 @@ def enqueue(runs: Sequence[NewRun], *, now: int | None = None) -> Command[tuple[
 
 def by_key(kind: Kind, job: str, key: str) -> Command[Known | None]:
     """Read which run holds a key. None where nobody (or nobody yet visible) holds it."""
-    parameters = {"kind": kind.value, "job": job, "key": key}
+    parameters: Parameters = {"kind": kind.value, "job": job, "key": key}
     return Command("run_by_key", parameters, _known, writes=False, repeatable=True)
 
 
@@ -114,7 +114,7 @@ def claim(
     nothing for a replica that has been declared dead. Not repeatable: after a lost reply ask
     :func:`held` what is ours. Runs that outlived a replica's death are left to :func:`claim_alone`.
     """
-    parameters = {
+    parameters: Parameters = {
         "probes": as_json([asdict(probe) for probe in probes]),
         "jobs": as_json(list(jobs)),
         "replica": replica,
@@ -131,7 +131,7 @@ def claim_alone(
 
     It may be what killed that replica, and must not take a batch of neighbours down with it.
     """
-    parameters = {
+    parameters: Parameters = {
         "queues": as_json(list(queues)),
         "jobs": as_json(list(jobs)),
         "replica": replica,
@@ -162,7 +162,7 @@ def settle(
 
 def standings(ids: Iterable[RunId]) -> Command[dict[RunId, Standing]]:
     """Read how runs stand, ended ones included; ids that nobody knows are absent."""
-    parameters = {"ids": as_json(sorted(ids))}
+    parameters: Parameters = {"ids": as_json(sorted(ids))}
     return Command("run_standings", parameters, _standings, writes=False, repeatable=True)
 
 
@@ -173,7 +173,7 @@ def fence(claim: Claim, *, idle_limit: int, now: int | None = None) -> Command[b
     bounds how long the store lets that transaction sit idle, so that a frozen holder cannot keep
     the run from the others. False means superseded: roll back.
     """
-    parameters = {**asdict(claim), "idle_limit": idle_limit, "now": now}
+    parameters: Parameters = {**asdict(claim), "idle_limit": idle_limit, "now": now}
     return Command("run_fence", parameters, found)
 
 
@@ -215,7 +215,13 @@ def _movement(settlement: Settlement) -> Mapping[str, object]:
     """Return a settlement as the columns that a store needs; absent means unchanged."""
     match settlement:
         case End(outcome, error, result):
-            return {"to": "ended", "outcome": outcome.value, "error": error, "result": result}
+            return {
+                "to": "ended",
+                "outcome": outcome.value,
+                "error": error,
+                "result": result,
+                "deaths": int(outcome is Outcome.ABANDONED),
+            }
         case Again(delay, why, error):
             return {
                 "to": "scheduled",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from onejob.commands.command import Command, Row, as_json, found
+from onejob.commands.command import Command, Parameters, Row, as_json, found
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +101,13 @@ class NewSchedule:
 
 def read(names: Sequence[str], *, now: int | None = None) -> Command[Due]:
     """Read schedules by name, and the store's clock."""
-    parameters = {"names": as_json(list(names)), "now": now}
+    parameters: Parameters = {"names": as_json(list(names)), "now": now}
     return Command("schedule_read", parameters, _due, writes=False, repeatable=True)
 
 
 def live_definitions(names: Sequence[str]) -> Command[frozenset[tuple[str, str]]]:
     """Read which definitions of these schedules are declared by live replicas: (name, hash)."""
-    parameters = {"names": as_json(list(names))}
+    parameters: Parameters = {"names": as_json(list(names))}
     return Command(
         "schedule_live_definitions", parameters, _pairs, writes=False, repeatable=True
     )
@@ -118,13 +118,13 @@ def define(schedule: NewSchedule, *, revision: int, now: int | None = None) -> C
 
     False: somebody else was faster; read again and decide again.
     """
-    parameters = {**asdict(schedule), "revision": revision, "now": now}
+    parameters: Parameters = {**asdict(schedule), "revision": revision, "now": now}
     return Command("schedule_define", parameters, found)
 
 
 def due(names: Sequence[str], *, limit: int, now: int | None = None) -> Command[Due]:
     """Read which of these schedules are due by the store's clock, in name order."""
-    parameters = {"names": as_json(list(names)), "limit": limit, "now": now}
+    parameters: Parameters = {"names": as_json(list(names)), "limit": limit, "now": now}
     return Command("schedule_due", parameters, _due, writes=False, repeatable=True)
 
 
@@ -155,13 +155,13 @@ def tick(
 
 def mark_broken(name: str, *, revision: int, why: str) -> Command[bool]:
     """Record that a schedule's next fire time can't be computed; it stops, the others go on."""
-    parameters = {"name": name, "revision": revision, "why": why}
+    parameters: Parameters = {"name": name, "revision": revision, "why": why}
     return Command("schedule_broken", parameters, found, repeatable=True)
 
 
 def pause(name: str, *, paused: bool, now: int | None = None) -> Command[bool]:
     """Pause or resume a schedule. False: no schedule of that name."""
-    parameters = {"name": name, "paused": int(paused), "now": now}
+    parameters: Parameters = {"name": name, "paused": int(paused), "now": now}
     return Command("schedule_pause", parameters, found, repeatable=True)
 
 

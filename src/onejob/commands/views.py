@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onejob.commands.command import Command, Row
+from onejob.commands.command import Command, Parameters, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def runs(
     *, job: str = "", state: str = "", key: str = "", schedule: str = "", limit: int = 50
 ) -> Command[tuple[RunView, ...]]:
     """Read runs, newest first; "" means any. ``state`` may also be an outcome."""
-    parameters = {"job": job, "state": state, "key": key, "schedule": schedule, "limit": limit}
+    parameters: Parameters = {"job": job, "state": state, "key": key, "schedule": schedule, "limit": limit}
     return Command("view_runs", parameters, _runs, writes=False, repeatable=True)
 
 
@@ -145,7 +145,7 @@ def events(
     *, run_id: int = 0, schedule: str = "", since: int = 0, until: int = 0, limit: int = 200
 ) -> Command[tuple[EventView, ...]]:
     """Read events of a run, or of a schedule between two instants (``until`` 0: no end)."""
-    parameters = {
+    parameters: Parameters = {
         "run_id": run_id,
         "schedule": schedule,
         "since": since,
@@ -157,7 +157,7 @@ def events(
 
 def effects_of(run_id: int, *, limit: int = 1_000) -> Command[tuple[EffectView, ...]]:
     """Read the effects that a run has claimed."""
-    parameters = {"run_id": run_id, "limit": limit}
+    parameters: Parameters = {"run_id": run_id, "limit": limit}
     return Command("view_effects_of", parameters, _effects, writes=False, repeatable=True)
 
 

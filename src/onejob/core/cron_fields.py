@@ -28,8 +28,21 @@ _SHORTCUTS: Final = {
     "@annually": "0 0 1 1 *",
 }
 _EXPRESSION_LENGTH_MAX: Final = 1_000
-_MONTHS: Final = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()
-_WEEKDAYS: Final = "SUN MON TUE WED THU FRI SAT".split()
+_MONTHS: Final = [
+    "JAN",
+    "FEB",
+    "MAR",
+    "APR",
+    "MAY",
+    "JUN",
+    "JUL",
+    "AUG",
+    "SEP",
+    "OCT",
+    "NOV",
+    "DEC",
+]
+_WEEKDAYS: Final = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 
 
 @dataclass(frozen=True, slots=True)

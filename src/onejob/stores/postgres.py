@@ -60,7 +60,7 @@ class PostgresStore:
             ) from error
         self.where = _where(given)
         self.catalogue = Catalogue(self.dialect, schema)
-        defaults = {
+        defaults: dict[str, Any] = {
             "connect_timeout": CONNECT_SECONDS,
             "keepalives": 1,
             "keepalives_idle": 5,

@@ -25,7 +25,8 @@ RETURNING key
 -- name: effect_claim
 INSERT INTO {schema}ledger (kind, scope, key, state, token, owner, claimed, claim_until, fingerprint)
 VALUES ('effect', :scope, :key, 'claimed', nextval('{schema}token'), :owner, {now},
-        {now} + CAST(:claim_for AS bigint), :fingerprint)
+        CASE WHEN CAST(:claim_for AS bigint) = 0 THEN 0
+             ELSE {now} + CAST(:claim_for AS bigint) END, :fingerprint)
     ON CONFLICT (kind, scope, key) DO NOTHING
 RETURNING token
 
@@ -62,6 +63,7 @@ UPDATE {schema}ledger
    SET token = nextval('{schema}token'),
        state = 'claimed',
        owner = :owner,
+       run_id = CASE WHEN CAST(:id AS bigint) > 0 THEN CAST(:id AS bigint) ELSE run_id END,
        attempt = attempt + 1,
        claim_until = CASE WHEN CAST(:claim_for AS bigint) = 0 THEN 0
                           ELSE {now} + CAST(:claim_for AS bigint) END

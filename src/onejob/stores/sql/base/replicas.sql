@@ -45,14 +45,27 @@ SELECT {now},
          WHERE next_fire > 0 AND paused = 0 AND broken = ''
            AND name IN (SELECT jsonb_array_elements_text(CAST(:schedules AS jsonb)))),
        (SELECT count(*)
-          FROM (SELECT job FROM {schema}run
-                 WHERE state = 'scheduled' AND deaths = 0 AND due <= {now}
-                 LIMIT 100) AS head
+          FROM (SELECT job FROM (SELECT job FROM {schema}run
+                                  WHERE state = 'scheduled' AND deaths = 0 AND due <= {now}
+                                  LIMIT 100) AS first_lives
+                 UNION ALL
+                SELECT job FROM (SELECT job FROM {schema}run
+                                  WHERE state = 'scheduled' AND deaths > 0 AND due <= {now}
+                                  LIMIT 100) AS survivors) AS head
          WHERE job NOT IN (SELECT jsonb_array_elements_text(CAST(jobs AS jsonb))
                              FROM {schema}replica WHERE dead_at = 0)),
        (SELECT count(*)
           FROM jsonb_array_elements_text(CAST(:jobs AS jsonb)) AS mine(job)
-         WHERE EXISTS (SELECT 1 FROM {schema}run WHERE state = 'parked' AND job = mine.job))
+         WHERE EXISTS (SELECT 1 FROM {schema}run WHERE state = 'parked' AND job = mine.job)),
+       (SELECT COALESCE(min(head.due), 0)
+          FROM jsonb_array_elements_text(CAST(:queues AS jsonb)) AS mine(queue)
+         CROSS JOIN generate_series(0, 9) AS p(priority)
+         CROSS JOIN LATERAL (SELECT due
+                               FROM {schema}run
+                              WHERE state = 'scheduled' AND deaths = 0
+                                AND queue = mine.queue AND priority = p.priority
+                              ORDER BY due, id
+                              LIMIT 1) AS head)
 
 -- name: replica_judge
 UPDATE {schema}replica

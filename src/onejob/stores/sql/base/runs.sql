@@ -346,6 +346,8 @@ WITH old AS MATERIALIZED (
    USING old
    WHERE e.run_id > 0
      AND e.run_id = old.id
+     AND NOT EXISTS (SELECT 1 FROM {schema}run WHERE id = old.id)
+     AND NOT EXISTS (SELECT 1 FROM {schema}history WHERE id = old.id AND keep_until >= {now})
 )
 DELETE FROM {schema}history AS h
  USING old

@@ -39,7 +39,7 @@ SELECT id, job, key, state, outcome, attempt, deaths, interrupted, token, replic
             AND (CAST(:state AS text) IN ('', 'ended') OR outcome = :state)
           ORDER BY id DESC, token DESC
           LIMIT CAST(:limit AS bigint))) AS any_state
- ORDER BY id DESC, token DESC
+ ORDER BY id DESC, token DESC, ended
  LIMIT CAST(:limit AS bigint)
 
 -- name: view_replicas

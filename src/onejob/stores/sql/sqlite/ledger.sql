@@ -14,7 +14,8 @@ RETURNING key
 -- why: tokens from the counter row
 -- answer
 INSERT INTO {schema}ledger (kind, scope, key, state, token, owner, claimed, claim_until, fingerprint)
-SELECT 'effect', :scope, :key, 'claimed', value + 1, :owner, {now}, {now} + :claim_for, :fingerprint
+SELECT 'effect', :scope, :key, 'claimed', value + 1, :owner, {now},
+       CASE WHEN :claim_for = 0 THEN 0 ELSE {now} + :claim_for END, :fingerprint
   FROM {schema}counter
  WHERE name = 'token'
     ON CONFLICT (kind, scope, key) DO NOTHING
@@ -51,6 +52,7 @@ UPDATE {schema}ledger
    SET token = (SELECT value FROM {schema}counter WHERE name = 'token') + 1,
        state = 'claimed',
        owner = :owner,
+       run_id = CASE WHEN :id > 0 THEN :id ELSE run_id END,
        attempt = attempt + 1,
        claim_until = CASE WHEN :claim_for = 0 THEN 0 ELSE {now} + :claim_for END
  WHERE kind = 'effect'
@@ -130,5 +132,6 @@ DELETE FROM {schema}ledger
                            AND state IN ('done', 'failed')
                            AND kept_until > 0
                            AND kept_until < {now}
+                         ORDER BY scope, key
                          LIMIT :limit)
 RETURNING key

@@ -13,14 +13,25 @@ SELECT {now},
          WHERE next_fire > 0 AND paused = 0 AND broken = ''
            AND name IN (SELECT value FROM json_each(:schedules))),
        (SELECT count(*)
-          FROM (SELECT job FROM {schema}run
-                 WHERE state = 'scheduled' AND deaths = 0 AND due <= {now}
-                 LIMIT 100) AS head
+          FROM (SELECT job FROM (SELECT job FROM {schema}run
+                                  WHERE state = 'scheduled' AND deaths = 0 AND due <= {now}
+                                  LIMIT 100) AS first_lives
+                 UNION ALL
+                SELECT job FROM (SELECT job FROM {schema}run
+                                  WHERE state = 'scheduled' AND deaths > 0 AND due <= {now}
+                                  LIMIT 100) AS survivors) AS head
          WHERE job NOT IN (SELECT j.value FROM {schema}replica AS r, json_each(r.jobs) AS j
                             WHERE r.dead_at = 0)),
        (SELECT count(*)
           FROM json_each(:jobs) AS mine
-         WHERE EXISTS (SELECT 1 FROM {schema}run WHERE state = 'parked' AND job = mine.value))
+         WHERE EXISTS (SELECT 1 FROM {schema}run WHERE state = 'parked' AND job = mine.value)),
+       (SELECT COALESCE(min((SELECT due
+                               FROM {schema}run INDEXED BY {schema}run_claim
+                              WHERE state = 'scheduled' AND deaths = 0
+                                AND queue = mine.value AND priority = p.value
+                              ORDER BY due, id
+                              LIMIT 1)), 0)
+          FROM json_each(:queues) AS mine, json_each('[0,1,2,3,4,5,6,7,8,9]') AS p)
 
 -- name: replica_judge
 -- why: no row locks

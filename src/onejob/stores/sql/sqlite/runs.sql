@@ -110,7 +110,8 @@ INSERT INTO {schema}history (id, token, job, key, kind, keyed, queue, priority, 
                              keep_until, outcome, on_loss, schedule, fire_time, args, error,
                              result, progress)
 SELECT r.id, r.token, r.job, r.key, r.kind, r.keyed, r.queue, r.priority, r.due, r.wanted,
-       r.created, r.attempt, r.deaths, r.interrupted, r.replica, r.started, {now}, {now} + :keep,
+       r.created, r.attempt, r.deaths + COALESCE(json_extract(b.value, '$.deaths'), 0),
+       r.interrupted, r.replica, r.started, {now}, {now} + :keep,
        json_extract(b.value, '$.outcome'), r.on_loss, r.schedule, r.fire_time, r.args,
        json_extract(b.value, '$.error'), json_extract(b.value, '$.result'), r.progress
   FROM json_each(:batch) AS b
@@ -284,8 +285,12 @@ RETURNING id
 -- why: no data-modifying CTEs; the same batch is picked in each step because nothing else writes
 DELETE FROM {schema}event
  WHERE run_id > 0
-   AND run_id IN (SELECT id FROM {schema}history WHERE keep_until < {now}
-                   ORDER BY id, token LIMIT :limit)
+   AND run_id IN (SELECT id
+                    FROM (SELECT id FROM {schema}history WHERE keep_until < {now}
+                           ORDER BY id, token LIMIT :limit) AS old
+                   WHERE NOT EXISTS (SELECT 1 FROM {schema}run WHERE id = old.id)
+                     AND NOT EXISTS (SELECT 1 FROM {schema}history
+                                      WHERE id = old.id AND keep_until >= {now}))
 -- then
 DELETE FROM {schema}ledger
  WHERE (kind, scope, key, run_id) IN (

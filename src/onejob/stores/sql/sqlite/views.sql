@@ -14,13 +14,14 @@ WITH declared AS (
 ), newest AS (
   SELECT job, ended, outcome FROM {schema}history ORDER BY id DESC LIMIT 10000
 ), recent AS (
-  SELECT job, max(ended) AS ended, outcome FROM newest GROUP BY job
+  SELECT job, max(ended) AS ended FROM newest GROUP BY job
 ), named AS (
   SELECT job FROM declared UNION SELECT job FROM live UNION SELECT job FROM recent
 )
 SELECT named.job, COALESCE(live.scheduled, 0), COALESCE(live.running, 0),
        COALESCE(live.parked, 0), COALESCE(live.unknown, 0), COALESCE(recent.ended, 0),
-       recent.outcome
+       (SELECT max(n.outcome) FROM newest AS n
+         WHERE n.job = named.job AND n.ended = recent.ended)
   FROM named
   LEFT JOIN live ON live.job = named.job
   LEFT JOIN recent ON recent.job = named.job
@@ -64,5 +65,5 @@ SELECT id, job, key, state, outcome, attempt, deaths, interrupted, token, replic
              AND (:state IN ('', 'ended') OR outcome = :state)
            ORDER BY id DESC, token DESC
            LIMIT :limit))
- ORDER BY id DESC, token DESC
+ ORDER BY id DESC, token DESC, ended
  LIMIT :limit

@@ -1,0 +1,222 @@
+"""Which fire times become runs, and which were missed and why.
+
+Everything follows from the *stored* last and next fire time and the store's ``now``: a replica that
+wakes early, late, twice, or with a wrong clock of its own reaches the same answer. Due means fire
+time <= now, never equality, so waking a few seconds late loses nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final, Literal, TypeAlias
+
+from onejob.core.adoption import (
+    Adoption,
+    Create,
+    Declaration,
+    Leave,
+    Replace,
+    Same,
+    Stored,
+    adopt,
+)
+from onejob.core.cron import Cron, Due
+from onejob.core.time import SECOND, Instant, Span, show_span
+from onejob.errors import UsageError
+
+__all__ = [
+    "MISSED_KEPT",
+    "PUNCTUAL",
+    "Adoption",
+    "Advance",
+    "CatchUp",
+    "Create",
+    "Declaration",
+    "Every",
+    "Leave",
+    "Missed",
+    "Overlap",
+    "Policy",
+    "Reason",
+    "Replace",
+    "Same",
+    "Stored",
+    "Timing",
+    "adopt",
+    "advance",
+    "first_fire",
+    "stable_jitter",
+]
+
+PUNCTUAL: Final = Span(60 * SECOND)
+"""With catch_up="none", the oldest that a fire time may be and still become a run."""
+
+MISSED_KEPT: Final = 20
+"""Missed fire times listed one by one, the newest; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """An interval on a grid: anchor + k * interval, for every whole k, negative ones too.
+
+    The anchor is stored, so all replicas share one grid, and a late run shifts nothing.
+    """
+
+    interval: Span
+    anchor: Instant
+
+    def __post_init__(self) -> None:
+        if self.interval <= 0:
+            raise UsageError(
+                f"an interval of {show_span(self.interval)} never moves. Give one such as '5m'."
+            )
+
+    def after(self, at: Instant) -> Instant:
+        """Return the first fire time strictly after ``at``."""
+        return Instant(at + self.interval - (at - self.anchor) % self.interval)
+
+    def due(self, after: Instant, until: Instant, *, keep: int) -> Due:
+        """Return the fire times in (after, until], the newest ``keep`` of them listed."""
+        first = self.after(after)
+        count = max(0, (until - first) // self.interval + 1)
+        listed = range(max(0, count - keep), count)
+        return Due(tuple(Instant(first + k * self.interval) for k in listed), count)
+
+
+Timing: TypeAlias = Cron | Every
+
+
+class CatchUp(StrEnum):
+    """What happens to fire times that passed while nobody ticked.
+
+    LATEST: the newest becomes a run. ALL: each does, up to ``catch_up_cap``, the newest ones.
+    NONE: the newest does only if it is no older than 60 seconds (``PUNCTUAL``), so that an ordinary
+    late wake-up still fires and an outage does not.
+    """
+
+    LATEST = "latest"
+    ALL = "all"
+    NONE = "none"
+
+
+class Overlap(StrEnum):
+    """What happens when a fire time comes and the run before it has not ended."""
+
+    SKIP = "skip"
+    ALLOW = "allow"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How a schedule treats what was missed. ``max_lateness`` bounds every catch-up."""
+
+    catch_up: CatchUp = CatchUp.LATEST
+    catch_up_cap: int = 100
+    max_lateness: Span | None = None
+    overlap: Overlap = Overlap.SKIP
+
+    def __post_init__(self) -> None:
+        if self.catch_up_cap < 1:
+            raise UsageError(
+                f"catch_up_cap={self.catch_up_cap} must be at least 1. "
+                "To catch up on nothing, use catch_up='none'."
+            )
+
+
+Reason: TypeAlias = Literal["late", "catch_up", "cap"]
+"""Why it was missed: older than max_lateness, passed over by catch_up, or beyond the cap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A fire time that became no run."""
+
+    at: Instant
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """One tick's answer. ``fire`` and ``missed`` ascend.
+
+    ``missed`` holds the newest 20, ``missed_count`` counts all; with ``missed_at_least`` the outage
+    was too long to count (ten years of a cron expression) and the count is a lower bound. ``last``
+    and ``next_fire`` are what to store; without a next fire time the schedule never fires again.
+    """
+
+    fire: tuple[Instant, ...]
+    missed: tuple[Missed, ...]
+    missed_count: int
+    last: Instant | None
+    next_fire: Instant | None
+    missed_at_least: bool = False
+
+
+def first_fire(timing: Timing, now: Instant) -> Instant | None:
+    """Return the first fire time of a new schedule: after now, so a deploy never back-fills."""
+    return timing.after(now)
+
+
+def advance(
+    timing: Timing, policy: Policy, *, last: Instant | None, next_fire: Instant, now: Instant
+) -> Advance:
+    """Decide what became due by ``now`` (the store's clock) and what becomes of it.
+
+    ``last`` and ``next_fire`` are the stored ones. A stored ``next_fire`` that is not after ``last``
+    has fired already and is passed over, so that no fire time can come twice.
+    """
+    start: Instant | None = next_fire
+    if last is not None and next_fire <= last:
+        start = timing.after(last)
+    if start is None or start > now:
+        return Advance((), (), 0, last, start)
+    due = _due_from(start, timing, now, keep=_runs_max(policy) + MISSED_KEPT)
+    fire = _chosen(policy, due.newest, now)
+    fired = frozenset(fire)
+    missed = [Missed(at, _reason(policy, at, now)) for at in due.newest if at not in fired]
+    newest = due.newest[-1]
+    return Advance(
+        fire=fire,
+        missed=tuple(missed[-MISSED_KEPT:]),
+        missed_count=due.count - len(fire),
+        last=newest,
+        next_fire=timing.after(newest),
+        missed_at_least=due.at_least,
+    )
+
+
+def _due_from(start: Instant, timing: Timing, now: Instant, *, keep: int) -> Due:
+    # The stored fire time itself counts even if the timing would not name it again.
+    rest = timing.due(start, now, keep=keep)
+    newest = rest.newest if len(rest.newest) >= keep else (start, *rest.newest)
+    return Due(newest, rest.count + 1, rest.at_least)
+
+
+def _runs_max(policy: Policy) -> int:
+    return policy.catch_up_cap if policy.catch_up is CatchUp.ALL else 1
+
+
+def _chosen(policy: Policy, due: tuple[Instant, ...], now: Instant) -> tuple[Instant, ...]:
+    oldest = now - policy.max_lateness if policy.max_lateness is not None else due[0]
+    if policy.catch_up is CatchUp.NONE:
+        oldest = max(oldest, now - PUNCTUAL)
+    return tuple(at for at in due[-_runs_max(policy) :] if at >= oldest)
+
+
+def _reason(policy: Policy, at: Instant, now: Instant) -> Reason:
+    if policy.max_lateness is not None and now - at > policy.max_lateness:
+        return "late"
+    return "cap" if policy.catch_up is CatchUp.ALL else "catch_up"
+
+
+def stable_jitter(name: str, window: Span) -> Span:
+    """Return this name's own share of ``window``, in [0, window): the same in every process.
+
+    Drawn from the name and not from chance or start-up, so replicas agree on it and a restart does
+    not line all schedules up on one second.
+    """
+    if window <= 0:
+        return Span(0)
+    return Span(int.from_bytes(sha256(name.encode()).digest()[:16], "big") % window)

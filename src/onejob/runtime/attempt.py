@@ -1,0 +1,68 @@
+"""One attempt in this process: what its handler may ask, and how it is told to stop."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from onejob.core.retry import Retry
+from onejob.core.run import ClaimedRun
+from onejob.core.time import Span
+from onejob.errors import LeaseLost
+from onejob.runtime.clock import Clock
+from onejob.runtime.membership import Membership
+
+
+class Attempt:
+    """A claimed run under this replica's lease. Safe to ask from the handler's thread."""
+
+    __slots__ = ("_clock", "_revoked", "_timeout_at", "membership", "run")
+
+    def __init__(
+        self, run: ClaimedRun, membership: Membership, clock: Clock, timeout: Span | None
+    ) -> None:
+        self.run, self.membership, self._clock = run, membership, clock
+        self._revoked = ""
+        self._timeout_at = None if timeout is None else clock.now() + timeout
+
+    @property
+    def lost(self) -> str:
+        """Why this attempt is over, "" while it is not."""
+        if self._revoked:
+            return self._revoked
+        if self.membership.lost:
+            return self.membership.lost
+        if self._clock.now() >= self.membership.deadline:
+            return "its replica could not renew its lease in time"
+        return ""
+
+    def revoke(self, why: str) -> None:
+        """Tell the handler, at its next check, that it is no longer wanted."""
+        self._revoked = self._revoked or why
+
+    def check(self) -> None:
+        """Raise LeaseLost once this attempt is superseded, cancelled or out of time."""
+        if why := self.lost:
+            raise LeaseLost(f"run {self.run.scope}", token=self.run.token, why=why)
+
+    def remaining(self) -> Span | None:
+        """Return how long until the handler's timeout; None where it has none."""
+        return None if self._timeout_at is None else Span(self._timeout_at - self._clock.now())
+
+
+class Executable(Protocol):
+    """A job as the runtime needs it. Made by the public ``Job``."""
+
+    name: str
+    is_async: bool
+    retry: Retry
+    timeout: Span | None
+
+    def invoke(self, attempt: Attempt) -> Any:
+        """Call the handler with its decoded arguments; an async one returns its awaitable."""
+        ...
+
+    def result(self, value: object) -> str | None:
+        """Encode what the handler returned. UsageError: it can't be stored."""
+        ...
+
+

@@ -1,0 +1,65 @@
+"""What happens in a replica, as frozen values with stable names.
+
+Logging, metrics and ``onejob worker --json`` listen. Each event carries the ids needed to follow
+one run. Names are part of the public surface: ``replica.joined``, ``run.ended``, ``tick.fired`` …
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+log = logging.getLogger("onejob")
+
+#: Refusals are normal; only what a person should look at is louder.
+_LEVELS = {
+    "replica.lost": logging.WARNING,
+    "replica.left": logging.INFO,
+    "replica.joined": logging.INFO,
+    "run.failed": logging.WARNING,
+    "run.unknown": logging.WARNING,
+    "run.stale": logging.WARNING,
+    "run.parked": logging.WARNING,
+    "run.abandoned": logging.WARNING,
+    "tick.missed": logging.WARNING,
+    "tick.skipped": logging.INFO,
+    "schedule.broken": logging.ERROR,
+    "schedule.left": logging.INFO,
+    "store.trouble": logging.WARNING,
+    "keeper.late": logging.WARNING,
+    "loop.error": logging.ERROR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, with the ids needed to follow it."""
+
+    name: str
+    fields: Mapping[str, object]
+
+
+Listener = Callable[[Event], None]
+
+
+class Events:
+    """Hands events to listeners; a listener that raises is logged and does not stop a loop."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Listener] = []
+
+    def listen(self, listener: Listener) -> None:
+        """Call ``listener`` for every event from now on, in the thread where it happens."""
+        self._listeners.append(listener)
+
+    def emit(self, name: str, **fields: object) -> None:
+        """Tell log and listeners."""
+        level = _LEVELS.get(name, logging.DEBUG)
+        if log.isEnabledFor(level):
+            log.log(level, "%s %s", name, " ".join(f"{key}={value}" for key, value in fields.items()))
+        for listener in self._listeners:
+            try:
+                listener(Event(name, fields))
+            except Exception:
+                log.exception("a listener failed on %s", name)

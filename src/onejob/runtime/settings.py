@@ -1,0 +1,54 @@
+"""What a replica is told at its start. Spans in microseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onejob.core.schedule import Policy, Timing
+from onejob.core.time import DAY, SECOND, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One replica's settings.
+
+    ``lease`` is how long the fleet waits for a silent replica; ``poll`` bounds how late a run
+    starts when no hint arrives, ``listening_poll`` the same while hints are received; ``grace`` is
+    how long a stopping replica lets handlers finish.
+    """
+
+    name: str
+    host: str
+    pid: int
+    version: str = ""
+    lease: Span = Span(12 * SECOND)
+    poll: Span = Span(2 * SECOND)
+    listening_poll: Span = Span(5 * SECOND)
+    keep: Span = Span(30 * DAY)
+    keep_effects: Span = Span(400 * DAY)
+    grace: Span = Span(25 * SECOND)
+    concurrency: int = 20
+    queues: tuple[str, ...] = ("default",)
+    work: bool = True
+    schedule: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A schedule as the code declares it.
+
+    ``definition`` is a hash over everything that decides what fires when and as what; ``timing_text``
+    and ``policy_text`` are how the store shows them, as JSON.
+    """
+
+    name: str
+    job: str
+    timing: Timing
+    policy: Policy
+    definition: str
+    timing_text: str
+    policy_text: str
+    args: str = "{}"
+    queue: str = "default"
+    priority: int = 0
+    on_loss: str = "retry"

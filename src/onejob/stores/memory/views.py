@@ -1,0 +1,201 @@
+"""The memory model of ``sql/base/views.sql``."""
+
+from __future__ import annotations
+
+import json
+
+from onejob.stores.memory.tables import Ended, Rows, Run, Tables
+
+#: How many ends, newest first, say which jobs ran lately.
+RECENT = 10_000
+
+
+def view_run(tables: Tables, now: int, *, id: int) -> Rows:
+    """Read one run: live, or else its latest end."""
+    if id in tables.runs:
+        return [_live(tables.runs[id])]
+    latest = max(tables.ends_of(id), key=lambda end: end.token, default=None)
+    return [_over(latest)] if latest else []
+
+
+def view_runs(
+    tables: Tables, now: int, *, job: str, state: str, key: str, schedule: str, limit: int
+) -> Rows:
+    """Read runs, newest first; "" means any."""
+
+    def asked(run: Run) -> bool:
+        return job in ("", run.job) and key in ("", run.key) and schedule in ("", run.schedule)
+
+    live = [r for r in tables.runs.values() if asked(r) and state in ("", r.state)]
+    ended = [
+        end
+        for end in tables.history.values()
+        if asked(end.run) and state in ("", "ended", end.outcome)
+    ]
+    placed = [((-run.id, -run.token, 0), _live(run)) for run in live]
+    placed += [((-end.run.id, -end.token, end.ended), _over(end)) for end in ended]
+    return [row for _, row in sorted(placed)[:limit]]
+
+
+def view_replicas(tables: Tables, now: int) -> Rows:
+    """Read the fleet, live ones first, newest first."""
+    fleet = sorted(tables.replicas.values(), key=lambda r: (r.dead_at > 0, -r.started, r.id))
+    return [
+        (
+            r.id,
+            r.name,
+            r.host,
+            r.pid,
+            r.version,
+            r.jobs,
+            r.schedules,
+            r.started,
+            r.lease_until,
+            r.idle,
+            r.dead_at,
+            sum(run.replica == r.id and run.state == "running" for run in tables.runs.values()),
+            now,
+        )
+        for r in fleet
+    ]
+
+
+def view_jobs(tables: Tables, now: int) -> Rows:
+    """Count the live runs of each job by state, and find its last end."""
+    newest = [end for _, end in sorted(tables.history.items(), reverse=True)][:RECENT]
+    names = tables.known_jobs()
+    names |= {run.job for run in tables.runs.values()} | {end.run.job for end in newest}
+    rows: Rows = []
+    for job in sorted(names):
+        states = [run.state for run in tables.runs.values() if run.job == job]
+        ends = [(end.ended, end.outcome) for end in newest if end.run.job == job]
+        rows.append(
+            (
+                job,
+                states.count("scheduled"),
+                states.count("running"),
+                states.count("parked"),
+                states.count("unknown"),
+                *max(ends, default=(0, None)),
+            )
+        )
+    return rows
+
+
+def view_schedules(tables: Tables, now: int) -> Rows:
+    """Read every schedule by name."""
+    rows: Rows = []
+    for name, s in sorted(tables.schedules.items()):
+        declared = sum(
+            json.loads(replica.schedules).get(name) == s.definition
+            for replica in tables.live_replicas()
+        )
+        missed = sum(e.schedule == name and e.kind == "tick.missed" for e in tables.events)
+        rows.append(
+            (
+                name,
+                s.job,
+                s.timing,
+                s.policy,
+                s.last,
+                s.next_fire,
+                s.paused,
+                s.broken,
+                declared,
+                missed,
+                now,
+            )
+        )
+    return rows
+
+
+def view_events(
+    tables: Tables, now: int, *, run_id: int, schedule: str, since: int, until: int, limit: int
+) -> Rows:
+    """Read events of a run, or of a schedule between two instants."""
+    told = [
+        event
+        for event in tables.events
+        if run_id in (0, event.run_id)
+        and schedule in ("", event.schedule)
+        and event.at >= since
+        and (until == 0 or event.at <= until)
+    ]
+    return [
+        (
+            event.id,
+            event.at,
+            event.kind,
+            event.job,
+            event.key,
+            event.run_id,
+            event.token,
+            event.replica,
+            event.schedule,
+            event.detail,
+        )
+        for event in told[:limit]
+    ]
+
+
+def view_effects_of(tables: Tables, now: int, *, run_id: int, limit: int) -> Rows:
+    """Read the effects that a run has claimed in its own scope."""
+    runs = [end.run for end in tables.ends_of(run_id)]
+    runs += [tables.runs[run_id]] if run_id in tables.runs else []
+    scopes = {f"{run.job}/{run.key}" for run in runs}
+    entries = [
+        e
+        for e in tables.ledger.values()
+        if e.kind == "effect" and e.run_id == run_id and e.scope in scopes
+    ]
+    entries.sort(key=lambda e: (e.claimed, e.key))
+    return [
+        (e.scope, e.key, e.state, e.token, e.owner, e.attempt, e.claimed, e.error)
+        for e in entries[:limit]
+    ]
+
+
+def view_clock(tables: Tables, now: int) -> Rows:
+    """Read the clock."""
+    return [(now,)]
+
+
+def _live(run: Run) -> tuple[object, ...]:
+    return _row(run, run.state, None, run.token, 0, run.error, None)
+
+
+def _over(end: Ended) -> tuple[object, ...]:
+    return _row(end.run, "ended", end.outcome, end.token, end.ended, end.error, end.result)
+
+
+def _row(
+    run: Run,
+    state: str,
+    outcome: str | None,
+    token: int,
+    ended: int,
+    error: str | None,
+    result: str | None,
+) -> tuple[object, ...]:
+    return (
+        run.id,
+        run.job,
+        run.key,
+        state,
+        outcome,
+        run.attempt,
+        run.deaths,
+        run.interrupted,
+        token,
+        run.replica,
+        run.queue,
+        run.priority,
+        run.due,
+        run.started,
+        ended,
+        error,
+        result,
+        run.progress,
+        run.schedule,
+        run.fire_time,
+    )

@@ -1,0 +1,1 @@
+"""What tests of onejob, and of stores and applications that build on it, are made with."""
