@@ -36,7 +36,7 @@ def effect_claim(
     if name in tables.ledger:
         return []
     entry = tables.ledger[name] = Entry(*name, "claimed", owner, now, fingerprint=fingerprint)
-    entry.claim_until = now + claim_for
+    entry.claim_until = now + claim_for if claim_for else 0
     entry.token = tables.next_token()
     return [(entry.token,)]
 
@@ -60,8 +60,7 @@ def effect_claim_in_run(
         tables, now, scope=scope, key=key, owner=owner, fingerprint=fingerprint, claim_for=0
     )
     if rows:
-        entry = tables.ledger["effect", scope, key]
-        entry.run_id, entry.claim_until = id, 0
+        tables.ledger["effect", scope, key].run_id = id
     return rows
 
 
@@ -85,6 +84,7 @@ def effect_reclaim(
     entry.token = tables.next_token()
     entry.state, entry.owner = "claimed", owner
     entry.attempt += 1
+    entry.run_id = id or entry.run_id
     entry.claim_until = now + claim_for if claim_for else 0
     return [(entry.token,)]
 

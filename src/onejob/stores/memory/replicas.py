@@ -6,6 +6,9 @@ import json
 
 from onejob.stores.memory.tables import Replica, Rows, Tables
 
+#: How many due runs are looked at for jobs that nobody knows.
+HEAD = 100
+
 
 def replica_join(
     tables: Tables,
@@ -53,7 +56,7 @@ def replica_leave(tables: Tables, now: int, *, id: str) -> Rows:
     return [(id,)]
 
 
-def replica_look(tables: Tables, now: int, *, jobs: str, schedules: str) -> Rows:
+def replica_look(tables: Tables, now: int, *, jobs: str, queues: str, schedules: str) -> Rows:
     """Count what there is to sweep, and find when the next thing is due."""
     live, runs = tables.live_replicas(), list(tables.runs.values())
     names, known = set(json.loads(schedules)), tables.known_jobs()
@@ -64,11 +67,15 @@ def replica_look(tables: Tables, now: int, *, jobs: str, schedules: str) -> Rows
     lost = sum(not tables.is_live(replica) for replica in busy)
     alone = min((run.due for run in scheduled if run.deaths), default=0)
     fires = [s.next_fire for s in tables.schedules.values() if s.fires and s.name in names]
-    head = [run.job for run in scheduled if not run.deaths and run.due <= now][:100]
-    unknown = sum(job not in known for job in head)
+    due = [run for run in scheduled if run.due <= now]
+    fresh, survivors = [r for r in due if not r.deaths], [r for r in due if r.deaths]
+    unknown = sum(run.job not in known for run in (*fresh[:HEAD], *survivors[:HEAD]))
     parked_jobs = {run.job for run in runs if run.state == "parked"}
     parked = sum(job in parked_jobs for job in json.loads(jobs))
-    return [(now, lapsed, next_lapse, lost, alone, min(fires, default=0), unknown, parked)]
+    asked = set(json.loads(queues))
+    next_due = min((r.due for r in scheduled if not r.deaths and r.queue in asked), default=0)
+    next_fire = min(fires, default=0)
+    return [(now, lapsed, next_lapse, lost, alone, next_fire, unknown, parked, next_due)]
 
 
 def replica_judge(tables: Tables, now: int) -> Rows:

@@ -217,15 +217,20 @@ def run_purge(tables: Tables, now: int, *, limit: int) -> Rows:
     """Forget ends past their time; a key goes with the last end, never while its run lives."""
     old = [end for _, end in sorted(tables.history.items()) if end.keep_until < now][:limit]
     for end in old:
-        id, name = end.run.id, (end.run.kind, end.run.job, end.run.key)
-        kept = any(other.keep_until >= now for other in tables.ends_of(id))
-        if id not in tables.runs and not kept and end.run.keyed and _owns_its_key(tables, end.run):
-            del tables.ledger[name]
-    forgotten = {end.run.id for end in old}
-    tables.events = [event for event in tables.events if event.run_id not in forgotten]
+        kept = any(other.keep_until >= now for other in tables.ends_of(end.run.id))
+        if end.run.id not in tables.runs and not kept:
+            _forget(tables, end.run)
     for end in old:
         del tables.history[end.run.id, end.token]
     return [(end.run.id,) for end in old]
+
+
+def _forget(tables: Tables, run: Run) -> None:
+    """Drop the events of a run and the key that is still its own."""
+    tables.events = [event for event in tables.events if event.run_id != run.id]
+    name = (run.kind, run.job, run.key)
+    if run.keyed and name in tables.ledger and tables.ledger[name].run_id == run.id:
+        del tables.ledger[name]
 
 
 def _place(run: Run) -> tuple[int, int]:

@@ -13,54 +13,8 @@ and provides fixtures of those names. Each test starts from an empty store, give
 and never waits.
 """
 
-from __future__ import annotations
-
-import inspect
-from collections.abc import Callable
-
-from onejob.testing.conformance import (
-    claim,
-    definitions,
-    effects,
-    enqueue,
-    fence,
-    ledger,
-    purge,
-    retry,
-    rows,
-    settle,
-    sweep,
-    tick,
-    views,
-)
-from onejob.testing.conformance.bridge import Bridge
+from onejob.testing.conformance.bridge import bridge, coloured
 from onejob.testing.conformance.sessions import Busy, Session, Sessions
+from onejob.testing.conformance.suite import SUBJECTS, tests
 
-__all__ = ["SUBJECTS", "Bridge", "Busy", "Session", "Sessions", "tests"]
-
-SUBJECTS = (
-    enqueue,
-    claim,
-    settle,
-    retry,
-    fence,
-    sweep,
-    definitions,
-    tick,
-    ledger,
-    effects,
-    purge,
-    views,
-    rows,
-)
-
-
-def tests(*fixtures: str) -> dict[str, Callable[..., None]]:
-    """Return the tests that need no fixtures but these, by name."""
-    found: dict[str, Callable[..., None]] = {}
-    for subject in SUBJECTS:
-        for name, test in vars(subject).items():
-            if name.startswith("test_") and set(inspect.signature(test).parameters) <= {*fixtures}:
-                assert name not in found, f"two tests claim {name}"
-                found[name] = test
-    return found
+__all__ = ["SUBJECTS", "Busy", "Session", "Sessions", "bridge", "coloured", "tests"]

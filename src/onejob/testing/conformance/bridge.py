@@ -1,35 +1,41 @@
-"""From an async store to ``run``: the same tests cover both colours."""
+"""Both colours from one store: the same tests call it directly and through a loop."""
 
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from onejob.commands.command import Command
-from onejob.stores.protocol import AsyncStore
+from onejob.stores.protocol import AsyncStore, Store
+from onejob.stores.threaded import ThreadedStore
+from onejob.testing.conformance.given import Run
 
 T = TypeVar("T")
 
 
-class Bridge:
-    """Carry commands to an async store on a loop of its own; close it with ``with``."""
+@contextmanager
+def coloured(store: Store, colour: str) -> Iterator[Run]:
+    """Give ``run`` on a store: called directly ("sync") or awaited on a loop ("async")."""
+    if colour == "sync":
+        yield store.run
+        return
+    threaded = ThreadedStore(store, threads=1)
+    with bridge(threaded) as run:
+        yield run
+    threaded.close()
 
-    def __init__(self, store: AsyncStore) -> None:
-        self._store = store
-        self._loop = asyncio.new_event_loop()
 
-    def __call__(self, command: Command[T]) -> T:
-        """Carry out one command and wait for its answer."""
-        return self._loop.run_until_complete(self._store.run(command))
+@contextmanager
+def bridge(store: AsyncStore) -> Iterator[Run]:
+    """Give ``run`` on an async store: each command is awaited on a loop of this bridge's own."""
+    loop = asyncio.new_event_loop()
 
-    def __enter__(self) -> Bridge:
-        return self
+    def run(command: Command[T]) -> T:
+        return loop.run_until_complete(store.run(command))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._loop.close()
+    try:
+        yield run
+    finally:
+        loop.close()

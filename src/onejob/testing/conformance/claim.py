@@ -31,7 +31,12 @@ def test_a_claimed_run_names_who_has_it_and_counts_the_attempt(run: Run) -> None
 
     assert (claimed.id, claimed.replica, claimed.attempt) == (id, replica, 1)
     assert (claimed.claimed, claimed.due, claimed.wanted) == (NOW + SECOND, NOW, NOW)
-    assert (claimed.deaths, claimed.interrupted, claimed.schedule, claimed.fire_time) == (0, 0, "", 0)
+    assert (claimed.deaths, claimed.interrupted, claimed.schedule, claimed.fire_time) == (
+        0,
+        0,
+        "",
+        0,
+    )
     assert claimed.token > 0
 
 
@@ -166,9 +171,7 @@ def test_a_probe_finds_only_what_lies_behind_its_mark(run: Run) -> None:
     ids = [made(run, at=NOW + n) for n in range(5)]
     mark = Probe("default", 0, NOW + 2, ids[2])
 
-    behind = run(
-        runs.claim([mark], jobs=["mail"], replica=joined(run), limit=10, now=NOW + 10)
-    )
+    behind = run(runs.claim([mark], jobs=["mail"], replica=joined(run), limit=10, now=NOW + 10))
 
     assert [one.id for one in behind] == ids[3:]
 
@@ -190,9 +193,7 @@ def test_full_probes_find_what_appeared_before_every_mark(run: Run) -> None:
     last = made(run, priority=5, at=NOW + SECOND)
     mark = Probe("default", 5, NOW + SECOND, last)
 
-    fast = run(
-        runs.claim([mark], jobs=["mail"], replica=replica, limit=10, now=NOW + 2 * SECOND)
-    )
+    fast = run(runs.claim([mark], jobs=["mail"], replica=replica, limit=10, now=NOW + 2 * SECOND))
     full = claim(run, replica, now=NOW + 2 * SECOND)
 
     assert fast == ()

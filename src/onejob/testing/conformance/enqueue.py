@@ -6,8 +6,8 @@ import json
 
 from onejob.commands import runs, views
 from onejob.commands.runs import Known, NewRun
-from onejob.core.run import Kind, Outcome, RunId
 from onejob.core.run import End as Ended
+from onejob.core.run import Kind, Outcome, RunId
 from onejob.core.time import HOUR, SECOND
 from onejob.testing.conformance.given import (
     KEEP,
@@ -150,9 +150,7 @@ def test_an_empty_batch_makes_nothing(run: Run) -> None:
     assert run(runs.enqueue([], now=NOW)) == ()
 
 
-def test_a_rolled_back_transaction_leaves_neither_run_nor_key(
-    run: Run, sessions: Sessions
-) -> None:
+def test_a_rolled_back_transaction_leaves_neither_run_nor_key(run: Run, sessions: Sessions) -> None:
     """E26"""
     session = sessions.open()
     [one] = session.run(runs.enqueue([NewRun("mail", "order-1", "{}", keyed=True)], now=NOW))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from onejob.commands import replicas, runs, schedules, views
@@ -41,14 +42,27 @@ def joined(
     now: int = NOW,
 ) -> ReplicaId:
     """Let a replica join; return its id."""
-    new = NewReplica(ReplicaId(id), "web", "host-1", 4_242, "", jobs, declares or {}, lease)
+    new = new_replica(id, jobs=jobs, declares=declares or {}, lease=lease)
     assert run(replicas.join(new, now=now))
     return new.id
 
 
+def new_replica(
+    id: str,
+    *,
+    jobs: Sequence[str] = ("mail",),
+    declares: Mapping[str, str] = MappingProxyType({}),
+    lease: int = LEASE,
+) -> NewReplica:
+    """Return what a process says of itself when it joins."""
+    return NewReplica(ReplicaId(id), "web", "host-1", 4_242, "", jobs, declares, lease)
+
+
 def made(run: Run, key: str = "k", *, now: int = NOW, **fields: Any) -> RunId:
     """Enqueue one run of job ``mail`` (unkeyed unless told otherwise); return its id."""
-    [made] = run(runs.enqueue([NewRun(**{"job": "mail", "args": "{}", **fields}, key=key)], now=now))
+    [made] = run(
+        runs.enqueue([NewRun(**{"job": "mail", "args": "{}", **fields}, key=key)], now=now)
+    )
     return made.id
 
 
@@ -62,9 +76,7 @@ def claim(
     now: int = NOW,
 ) -> tuple[ClaimedRun, ...]:
     """Claim from the beginning of every queue."""
-    return run(
-        runs.claim(full_probes(queues), jobs=jobs, replica=replica, limit=limit, now=now)
-    )
+    return run(runs.claim(full_probes(queues), jobs=jobs, replica=replica, limit=limit, now=now))
 
 
 def claim_alone(run: Run, replica: ReplicaId, *, now: int = NOW) -> tuple[ClaimedRun, ...]:
