@@ -162,7 +162,7 @@ def test_the_long_dead_are_forgotten_only_when_no_live_run_names_them(run: Run) 
     assert [view.id for view in run(views.replicas(now=NOW))] == ["live"]
 
 
-def test_forgetting_is_bounded(run: Run) -> None:
+def test_the_dead_are_forgotten_in_bounded_batches(run: Run) -> None:
     for n in range(5):
         assert run(replicas.leave(joined(run, f"r{n}"), now=NOW))
 
