@@ -10,7 +10,7 @@ BENCH :=
 TESTS := tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format-check format lint types layers tidy fast soak bench docs
+.PHONY: help setup demo test check format-check format lint types mypy pyright layers tidy fast soak bench docs pin
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,12 +30,16 @@ format-check: setup
 lint: setup
 	$(BIN)/ruff check .
 
-types: setup
+types: mypy pyright
+
+mypy: setup
 	$(BIN)/mypy
+
+pyright: setup
 	$(BIN)/pyright --warnings
 
 layers: setup
-	$(BIN)/lint-imports --verbose
+	$(BIN)/lint-imports
 
 tidy: setup ## the rules of the house that no linter knows
 	$(BIN)/python -m pytest tests/tidy
@@ -55,6 +59,9 @@ bench: setup ## ours beside its peers, JSON lines (BENCH=name runs one)
 
 docs: setup ## run every example in the documents, as the tests do
 	$(BIN)/python -m pytest tests/docs
+
+pin: ## write constraints.txt anew: the newest versions that pyproject.toml allows
+	@scripts/python scripts/setup.py pin
 
 setup:
 	@$(DEV)

@@ -8,7 +8,11 @@ Runs on a bare Python 3.11: standard library only. The steps:
    install with it: from the index, else from its cache alone, else with pip.
 3. Write the stamp last, so that an interrupted set-up is repeated.
 
-Usage: setup.py run | dev. `run` is what `make demo` needs; `dev` is `run` and the tools.
+Usage: setup.py run | dev | postgres | pin
+
+- `run` is what `make demo` needs; `dev` is that and the tools.
+- `postgres` brings a PostgreSQL server in a wheel; the tests ask for it where they find no other.
+- `pin` writes constraints.txt anew, from what the index has today.
 """
 
 from __future__ import annotations
@@ -28,22 +32,27 @@ WINDOWS = os.name == "nt"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if WINDOWS else "bin/python")
 TOOLS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "onejob-setup"
 INSTALL_SECONDS_MAX = 1_200
+MEANINGS = {"run": "onejob", "dev": "onejob and the tools", "postgres": "a PostgreSQL server"}
 
 
 def main() -> None:
     match sys.argv[1:]:
-        case ["run" | "dev" as profile]:
+        case ["run" | "dev" | "postgres" as profile]:
             prepare(profile)
+        case ["pin"]:
+            prepare("dev")
+            pin()
         case _:
-            sys.exit("usage: setup.py run | dev")
+            sys.exit("usage: setup.py run | dev | postgres | pin")
 
 
 def prepare(profile: str) -> None:
     """Bring .venv to what `profile` needs; return at once when it is there already."""
     wanted = fingerprint()
-    if any(stamp(p).is_file() and stamp(p).read_text() == wanted for p in {profile, "dev"}):
+    serving = {"run": ("run", "dev")}.get(profile, (profile,))
+    if any(stamp(p).is_file() and stamp(p).read_text() == wanted for p in serving):
         return
-    say("setting up .venv, once (" + ("package and tools" if profile == "dev" else "package") + ")")
+    say(f"setting up .venv, once ({MEANINGS[profile]})")
     if not works(VENV_PYTHON):
         make_venv()
     install(requirements(profile))
@@ -66,11 +75,10 @@ def fingerprint() -> str:
 
 
 def requirements(profile: str) -> list[str]:
-    wanted = ["-e", f"{ROOT}[all]", "-c", str(CONSTRAINTS)]
-    if profile == "dev":
-        with (ROOT / "pyproject.toml").open("rb") as file:
-            wanted += tomllib.load(file)["dependency-groups"]["dev"]
-    return wanted
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        groups: dict[str, list[str]] = tomllib.load(file)["dependency-groups"]
+    package = [] if profile == "postgres" else ["-e", f"{ROOT}[all]"]
+    return [*package, *groups.get(profile, []), "-c", str(CONSTRAINTS)]
 
 
 def works(python: Path) -> bool:
@@ -141,6 +149,17 @@ def works_as_uv(uv: Path) -> bool:
     if not uv.exists():
         return False
     return subprocess.run([uv, "--version"], capture_output=True, check=False).returncode == 0
+
+
+def pin() -> None:
+    """Write constraints.txt: names and versions for every platform, and no index's address."""
+    uv = find_uv([str(VENV_PYTHON), "-m", "pip", "install", "--quiet"])
+    if uv is None:
+        sys.exit("Pinning needs uv: pip install uv")
+    compile_ = [str(uv), "pip", "compile", "pyproject.toml", "--all-extras", "--universal"]
+    groups = ["--group", "dev", "--group", "postgres", "--python-version", "3.11"]
+    plain = ["--no-header", "--no-annotate", "--quiet", "--upgrade", "-o", str(CONSTRAINTS)]
+    subprocess.run([*compile_, *groups, *plain], cwd=ROOT, check=True)
 
 
 def say(text: str) -> None:

