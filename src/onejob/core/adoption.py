@@ -76,9 +76,9 @@ def adopt(
     order = _order(declared.version, stored.version)
     if order < 0:
         return Leave(f"version {stored.version} defined it, this is version {declared.version}")
-    if order == 0 and declared.definition in stored.superseded:
-        if stored.definition in live_definitions:
-            return Leave("a live replica declares the definition that replaced this one")
+    returns = order == 0 and declared.definition in stored.superseded
+    if returns and stored.definition in live_definitions:
+        return Leave("a live replica declares the definition that replaced this one")
     return Replace(_superseded_by(declared, stored))
 
 

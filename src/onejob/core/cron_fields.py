@@ -28,21 +28,11 @@ _SHORTCUTS: Final = {
     "@annually": "0 0 1 1 *",
 }
 _EXPRESSION_LENGTH_MAX: Final = 1_000
-_MONTHS: Final = [
-    "JAN",
-    "FEB",
-    "MAR",
-    "APR",
-    "MAY",
-    "JUN",
-    "JUL",
-    "AUG",
-    "SEP",
-    "OCT",
-    "NOV",
-    "DEC",
-]
-_WEEKDAYS: Final = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
+_MONTHS: Final = (
+    *("JAN", "FEB", "MAR", "APR", "MAY", "JUN"),
+    *("JUL", "AUG", "SEP", "OCT", "NOV", "DEC"),
+)
+_WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +51,8 @@ _SLOTS: Final = (
     _Slot("minute", Field.MINUTE, 0, 59),
     _Slot("hour", Field.HOUR, 0, 23),
     _Slot("day-of-month", Field.DAY, 1, 31, also=", L or LW"),
-    _Slot("month", Field.MONTH, 1, 12, (*_MONTHS,), also=" or JAN-DEC"),
-    _Slot("day-of-week", Field.DOW, 0, 7, (*_WEEKDAYS,), also=", SUN-SAT, 5L or MON#1"),
+    _Slot("month", Field.MONTH, 1, 12, _MONTHS, also=" or JAN-DEC"),
+    _Slot("day-of-week", Field.DOW, 0, 7, _WEEKDAYS, also=", SUN-SAT, 5L or MON#1"),
 )
 
 

@@ -164,8 +164,8 @@ def advance(
 ) -> Advance:
     """Decide what became due by ``now`` (the store's clock) and what becomes of it.
 
-    ``last`` and ``next_fire`` are the stored ones. A stored ``next_fire`` that is not after ``last``
-    has fired already and is passed over, so that no fire time can come twice.
+    ``last`` and ``next_fire`` are the stored ones. A stored ``next_fire`` that is not after
+    ``last`` has fired already and is passed over, so that no fire time can come twice.
     """
     start: Instant | None = next_fire
     if last is not None and next_fire <= last:
