@@ -122,7 +122,14 @@ def install(wanted: list[str]) -> None:
     said = []
     for way in ways:
         done = subprocess.run(
-            way, cwd=ROOT, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS_MAX
+            way,
+            cwd=ROOT,
+            # As pip does: behind a company's proxy, only the system knows its certificate.
+            env={"UV_SYSTEM_CERTS": "1", **os.environ},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=INSTALL_SECONDS_MAX,
         )
         if done.returncode == 0:
             return
