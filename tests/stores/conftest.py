@@ -114,9 +114,9 @@ class PostgresSession:
     dialect = "postgresql"
     style: Style = "pyformat"
 
-    def __init__(self, store: PostgresStore, url: str) -> None:
+    def __init__(self, store: PostgresStore, url: str, patience_ms: int) -> None:
         self._store = store
-        self._connection = psycopg.connect(url, options=f"-c lock_timeout={PATIENCE_MS}")
+        self._connection = psycopg.connect(url, options=f"-c lock_timeout={patience_ms}")
 
     def run(self, command: Command[T]) -> T:
         try:
@@ -127,6 +127,16 @@ class PostgresSession:
     def execute(self, text: str, parameters: Mapping[str, Parameter]) -> Sequence[Row]:
         cursor = self._connection.execute(text.encode(), parameters)
         return cursor.fetchall() if cursor.description else ()
+
+    @property
+    def pid(self) -> int:
+        """The server's process for this session."""
+        return self._connection.info.backend_pid
+
+    def setting(self, name: str) -> str:
+        """Return a setting of this session as it stands."""
+        [row] = self._connection.execute("SELECT current_setting(%s)", (name,)).fetchall()
+        return str(row[0])
 
     def savepoint(self) -> None:
         self._connection.execute("SAVEPOINT here")
@@ -168,8 +178,8 @@ class PostgresSessions:
         self._store, self._url = store, url
         self._opened: list[PostgresSession] = []
 
-    def open(self) -> PostgresSession:
-        session = PostgresSession(self._store, self._url)
+    def open(self, *, patience_ms: int = PATIENCE_MS) -> PostgresSession:
+        session = PostgresSession(self._store, self._url, patience_ms)
         self._opened.append(session)
         return session
 
