@@ -5,7 +5,8 @@ Runs on a bare Python 3.11: standard library only. The steps:
 1. A stamp in .venv names the hash of everything that decides its content. Same hash: nothing to
    do, and no network is asked, so a second `make test` works on a train.
 2. Otherwise make .venv, find uv (on the PATH, or kept beside our caches, or fetched with pip), and
-   install with it: from the index, else from its cache alone, else with pip.
+   install with it: from its cache alone, which is right since every version is pinned, else from
+   the index, else with pip.
 3. Write the stamp last, so that an interrupted set-up is repeated.
 
 Usage: setup.py run | dev | postgres | pin
@@ -118,7 +119,7 @@ def install(wanted: list[str]) -> None:
     ways = [[*pip, *wanted]]
     if uv := find_uv(pip):
         with_uv = [str(uv), "pip", "install", "--quiet", "--python", str(VENV_PYTHON), *wanted]
-        ways = [with_uv, [*with_uv, "--offline"], *ways]
+        ways = [[*with_uv, "--offline"], with_uv, *ways]
     said = []
     for way in ways:
         done = subprocess.run(
