@@ -64,7 +64,9 @@ class Stage:
 
     def somewhere(self, low: float, high: float) -> int:
         """Choose a number of mails between two shares of all customers, at least 1."""
-        return max(1, self.random.randint(round(low * self.customers), round(high * self.customers)))
+        return max(
+            1, self.random.randint(round(low * self.customers), round(high * self.customers))
+        )
 
     def linger(self, ambush: Ambush) -> None:
         """Strike now, with the answer still held back, or let it go and strike some moments later.
@@ -85,7 +87,9 @@ class Stage:
             return sum(1 for asked in since if asked.replica != replica.name) >= mails
 
         self.provider.wait_for(
-            taken_over, seconds=self.patience, what=f"another replica to take over from {replica.name}"
+            taken_over,
+            seconds=self.patience,
+            what=f"another replica to take over from {replica.name}",
         )
 
     @contextmanager

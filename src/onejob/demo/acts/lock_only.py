@@ -22,7 +22,9 @@ TTL_SECONDS = 1.0
 POLL_SECONDS = 0.1
 
 CREATE = "CREATE TABLE {table} (name TEXT PRIMARY KEY, holder TEXT, expires FLOAT, done INTEGER)"
-TAKE = "UPDATE {table} SET holder = ?, expires = ? WHERE name = 'nightly' AND done = 0 AND expires < ?"
+TAKE = (
+    "UPDATE {table} SET holder = ?, expires = ? WHERE name = 'nightly' AND done = 0 AND expires < ?"
+)
 RENEW = "UPDATE {table} SET expires = ? WHERE name = 'nightly' AND holder = ?"
 FINISH = "UPDATE {table} SET done = 1, expires = 0 WHERE name = 'nightly'"
 HELD = "SELECT holder FROM {table} WHERE name = 'nightly' AND done = 0 AND holder <> ''"

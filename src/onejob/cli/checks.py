@@ -1,0 +1,116 @@
+"""What ``onejob doctor`` finds, decided from what was read. No I/O here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onejob.cli.text import clean, span, when
+from onejob.commands.views import JobView, ReplicaView, ScheduleView
+from onejob.core.effect import Entry, EntryState
+from onejob.core.time import SECOND, Span
+
+#: Clocks further apart than this deserve a look: log lines and fire times no longer fit together.
+OFFSET_MAX = Span(2 * SECOND)
+
+#: A schedule whose fire time passed longer ago than this has nobody who ticks it.
+LATE = Span(30 * SECOND)
+
+#: How many names a sentence lists.
+NAMED_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at. ``detail`` says what was found and, where it is bad, what to do."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def clock(offset: Span, uncertainty: Span) -> Check:
+    """Judge how far the store's clock is from this machine's, give or take ``uncertainty``."""
+    apart = f"the store's clock is {span(abs(offset))} {'ahead' if offset > 0 else 'behind'}"
+    detail = f"{apart} (± {span(uncertainty)})" if abs(offset) > uncertainty else "in step"
+    if abs(offset) - uncertainty <= OFFSET_MAX:
+        return Check("clock", True, detail)
+    return Check("clock", False, f"{detail}. Synchronise this machine or the store's (NTP).")
+
+
+def replicas(found: Sequence[ReplicaView], jobs: Sequence[JobView]) -> Check:
+    """Judge whether somebody is there, and whether everybody there is well."""
+    live = [replica for replica in found if not replica.dead_at]
+    late = [replica for replica in live if replica.lease_until <= replica.now]
+    waiting = sum(job.scheduled for job in jobs)
+    if not live:
+        detail = "none is live"
+        if waiting:
+            detail += f", and {waiting} runs wait. Start one: onejob worker MODULE:APP"
+        return Check("replicas", not waiting, detail)
+    versions = Counter(replica.version or "no version" for replica in live)
+    told = ", ".join(
+        f"{count} with {clean(version)}" for version, count in sorted(versions.items())
+    )
+    if late:
+        names = _named([replica.id for replica in late])
+        return Check(
+            "replicas",
+            False,
+            f"{len(late)} of {len(live)} let their lease lapse ({names}): "
+            "dead, frozen or cut off. A live one gives back what they held.",
+        )
+    return Check("replicas", True, f"{len(live)} live: {told}")
+
+
+def parked(jobs: Sequence[JobView]) -> Check:
+    """Judge whether runs wait for code that no live replica has."""
+    found = [job for job in jobs if job.parked]
+    if not found:
+        return Check("parked runs", True, "none")
+    names = _named([f"{job.job} ({job.parked})" for job in found])
+    return Check("parked runs", False, f"no live replica knows {names}. Start a worker that does.")
+
+
+def schedules(found: Sequence[ScheduleView]) -> Check:
+    """Judge whether every schedule fires, and in time."""
+    active = [schedule for schedule in found if not schedule.paused]
+    broken = [s for s in active if s.broken]
+    late = [s for s in active if not s.broken and s.next_fire and s.now - s.next_fire > LATE]
+    orphaned = [s for s in active if not (s.broken or s.declared) and s not in late]
+    troubles = [f"{clean(s.name)} is broken ({clean(s.broken)})" for s in broken[:NAMED_MAX]]
+    troubles += [
+        f"{clean(s.name)} should have fired {when(s.next_fire)}, {span(s.now - s.next_fire)} ago"
+        for s in late[:NAMED_MAX]
+    ]
+    if orphaned:
+        troubles.append(f"no live replica declares {_named([s.name for s in orphaned])}")
+    if troubles:
+        return Check(
+            "schedules", False, f"{'; '.join(troubles)}. Start a replica that declares it."
+        )
+    paused = len(found) - len(active)
+    return Check(
+        "schedules", True, f"{len(active)} in time" + (f", {paused} paused" if paused else "")
+    )
+
+
+def effects(found: Sequence[Entry]) -> Check:
+    """Judge whether the outcome of an effect must be settled by a person."""
+    unknown = [entry for entry in found if entry.state is EntryState.UNKNOWN]
+    if not unknown:
+        return Check("effects", True, "none unknown")
+    names = _named([f"{entry.key} in {entry.scope}" for entry in unknown])
+    return Check(
+        "effects",
+        False,
+        f"{len(unknown)} unknown: {names}. Look each up at its provider, then: "
+        "onejob effects resolve SCOPE KEY done|redo|failed",
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = ", ".join(clean(name) for name in names[:NAMED_MAX])
+    more = len(names) - NAMED_MAX
+    return f"{shown} and {more} more" if more > 0 else shown

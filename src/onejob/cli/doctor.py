@@ -1,0 +1,92 @@
+"""``onejob doctor``: look at everything that can be wrong, and say what to do about it."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from onejob.cli import checks
+from onejob.cli.checks import Check
+from onejob.cli.failure import FINDINGS
+from onejob.cli.invocation import AnyStore, Invocation, store_options
+from onejob.cli.output import document, remark, table
+from onejob.cli.store import closing_store
+from onejob.commands import ledger, views
+from onejob.core.time import Span
+from onejob.errors import StoreError
+from onejob.stores.migrate import latest
+
+#: The clock is asked this often; the quickest answer says most.
+CLOCK_LOOKS = 5
+
+
+@click.command("doctor")
+@store_options
+@click.pass_context
+def command(ctx: click.Context, invocation: Invocation) -> None:
+    """Check connection, schema, clock, replicas, schedules and effects.
+
+    Exits 1 when a check fails.
+    """
+    found = _examine(*invocation.address())
+    if invocation.as_json:
+        listed = [{"name": check.name, "ok": check.ok, "detail": check.detail} for check in found]
+        document({"checks": listed})
+    else:
+        table(
+            ("CHECK", "", "FOUND"),
+            [(check.name, "ok" if check.ok else "failed", check.detail) for check in found],
+        )
+    failed = sum(1 for check in found if not check.ok)
+    if failed:
+        remark(f"{failed} of {len(found)} checks failed.")
+        ctx.exit(FINDINGS)
+
+
+def _examine(url: str, schema: str) -> list[Check]:
+    """Make every check that the ones before it leave room for."""
+    try:
+        began = time.monotonic_ns()
+        with closing_store(url, schema, create=False) as store:
+            took = Span((time.monotonic_ns() - began) // 1_000)
+            return [_connection(store, took), _schema(store), *_contents(store)]
+    except StoreError as error:
+        return [
+            Check(
+                "connection" if error.code == "store_unavailable" else "schema", False, str(error)
+            )
+        ]
+
+
+def _connection(store: AnyStore, took: Span) -> Check:
+    return Check("connection", True, f"{store.where} in {checks.span(took)}")
+
+
+def _schema(store: AnyStore) -> Check:
+    name = store.catalogue.schema
+    return Check("schema", True, f"{name}, at version {latest(store.catalogue)}")
+
+
+def _contents(store: AnyStore) -> list[Check]:
+    jobs = store.run(views.jobs())
+    return [
+        checks.clock(*_clock(store)),
+        checks.replicas(store.run(views.replicas()), jobs),
+        checks.parked(jobs),
+        checks.schedules(store.run(views.schedules())),
+        checks.effects(store.run(ledger.unsettled(limit=1_000))),
+    ]
+
+
+def _clock(store: AnyStore) -> tuple[Span, Span]:
+    """Measure how far the store's clock is ahead of this machine's, and how sure that is."""
+    best: tuple[int, int] | None = None
+    for _ in range(CLOCK_LOOKS):
+        before = time.time_ns() // 1_000
+        there = store.run(views.clock())
+        after = time.time_ns() // 1_000
+        look = ((after - before + 1) // 2, there - (before + after) // 2)
+        best = look if best is None else min(best, look)
+    assert best is not None, "the clock was asked"
+    return Span(best[1]), Span(best[0])

@@ -1,0 +1,33 @@
+"""``onejob init``: install or upgrade the tables."""
+
+from __future__ import annotations
+
+import click
+
+from onejob.cli.invocation import Invocation, store_options
+from onejob.cli.output import document, remark
+from onejob.cli.store import open_store
+
+
+@click.command("init")
+@click.option("--sql", is_flag=True, help="Print the schema, with grants, instead of applying it.")
+@store_options
+def command(invocation: Invocation, sql: bool) -> None:
+    """Install or upgrade onejob's tables.
+
+    Safe to repeat, and safe to run on several machines at once: each migration is applied once.
+    """
+    if sql:
+        store = open_store(*invocation.address())
+        text = store.script()
+        document({"sql": text}) if invocation.as_json else click.echo(text, nl=False)
+        return
+    with invocation.store(create=True) as store:
+        done = store.init()
+    if invocation.as_json:
+        document({"from": done.before, "to": done.after, "applied": list(done.applied)})
+    elif done.applied:
+        click.echo(f"{store.where}: tables at version {done.after}")
+        remark("Next: onejob worker MODULE:APP")
+    else:
+        click.echo(f"{store.where}: tables at version {done.after} already, nothing to do")

@@ -1,0 +1,152 @@
+"""``onejob runs``: look at runs, bring one back, end one that has not begun."""
+
+from __future__ import annotations
+
+import click
+
+from onejob.cli.failure import FINDINGS
+from onejob.cli.invocation import Invocation, store_options
+from onejob.cli.output import data, document, remark, table
+from onejob.cli.text import decoded, span, utc, when
+from onejob.commands import runs, views
+from onejob.commands.views import RunView
+from onejob.core.run import RunId
+from onejob.core.time import DAY, Span
+
+#: What a run's id can be.
+ID = click.IntRange(1, 2**63 - 1)
+
+#: How long a run that is cancelled here is kept: the default of ``App(keep=)``.
+KEEP = Span(30 * DAY)
+
+#: How many runs can be listed at once.
+LISTED_MAX = 10_000
+
+
+@click.group("runs", invoke_without_command=True)
+@click.option("--job", default="", help="Only runs of this job.")
+@click.option(
+    "--state", default="", help="scheduled, running, parked, unknown, ended, or an outcome."
+)
+@click.option("--key", default="", help="Only the run of this key.")
+@click.option("--schedule", default="", help="Only runs that this schedule made.")
+@click.option("--limit", type=click.IntRange(1, LISTED_MAX), default=50, show_default=True)
+@store_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    invocation: Invocation,
+    job: str,
+    state: str,
+    key: str,
+    schedule: str,
+    limit: int,
+) -> None:
+    """List runs, newest first; retry or cancel them."""
+    if ctx.invoked_subcommand is not None:
+        return
+    with invocation.store() as store:
+        found = store.run(views.runs(job=job, state=state, key=key, schedule=schedule, limit=limit))
+    if invocation.as_json:
+        document([as_json(run) for run in found])
+    elif found:
+        table(
+            ("ID", "JOB", "KEY", "STATE", "ATTEMPT", "STARTED", "TOOK", "NOTE"),
+            [
+                (
+                    run.id,
+                    run.job,
+                    run.key,
+                    run.outcome or run.state,
+                    run.attempt,
+                    when(run.started) or f"due {when(run.due)}",
+                    span(run.ended - run.started) if run.ended and run.started else "",
+                    run.error or run.progress or "",
+                )
+                for run in found
+            ],
+        )
+        if len(found) == limit:
+            remark(f"The newest {limit}; --limit shows more, --job and --state show fewer.")
+    elif job or state or key or schedule:
+        remark("No run like that. Without filters: onejob runs")
+    else:
+        remark("No runs yet. Start a worker, or ask for one: onejob trigger MODULE:APP JOB")
+
+
+@command.command("retry")
+@click.argument("ids", metavar="ID...", type=ID, nargs=-1, required=True)
+@store_options
+@click.pass_context
+def retry(ctx: click.Context, invocation: Invocation, ids: tuple[int, ...]) -> None:
+    """Run ended, parked or unknown runs again, under their old id and key."""
+    with invocation.store() as store:
+        done = [(store.run(runs.retry(RunId(id))), id) for id in ids]
+        found = [(ok, id, store.run(views.run_get(id))) for ok, id in done]
+    _tell(
+        ctx,
+        invocation,
+        found,
+        verb="scheduled again",
+        refused="is live already, or its key has gone",
+    )
+
+
+@command.command("cancel")
+@click.argument("ids", metavar="ID...", type=ID, nargs=-1, required=True)
+@store_options
+@click.pass_context
+def cancel(ctx: click.Context, invocation: Invocation, ids: tuple[int, ...]) -> None:
+    """End runs that are scheduled, parked or unknown, as cancelled."""
+    with invocation.store() as store:
+        done = [(store.run(runs.cancel(RunId(id), keep=KEEP)), id) for id in ids]
+        found = [(ok, id, store.run(views.run_get(id))) for ok, id in done]
+    _tell(ctx, invocation, found, verb="cancelled", refused="is running or has ended")
+
+
+def _tell(
+    ctx: click.Context,
+    invocation: Invocation,
+    found: list[tuple[bool, int, RunView | None]],
+    *,
+    verb: str,
+    refused: str,
+) -> None:
+    """Say of each run what became of it; exit 1 where the store refused one."""
+    if invocation.as_json:
+        document([{**as_json(run), "done": ok} for ok, _, run in found if run is not None])
+    for ok, id, run in found:
+        if run is None:
+            remark(f"run {id}: unknown here. Runs are purged once their time has passed.")
+        elif not ok:
+            remark(f"run {id} ({run.job}, {run.outcome or run.state}): nothing done, it {refused}.")
+        elif not invocation.as_json:
+            data(f"run {id} ({run.job}): {verb}")
+    if not all(ok for ok, _, _ in found):
+        ctx.exit(FINDINGS)
+
+
+def as_json(run: RunView) -> dict[str, object]:
+    """Return a run as ``--json`` shows it."""
+    return {
+        "id": run.id,
+        "job": run.job,
+        "key": run.key,
+        "state": run.state,
+        "outcome": run.outcome,
+        "attempt": run.attempt,
+        "deaths": run.deaths,
+        "interrupted": run.interrupted,
+        "token": run.token,
+        "replica": run.replica or None,
+        "queue": run.queue,
+        "priority": run.priority,
+        "due": utc(run.due),
+        "started": utc(run.started),
+        "ended": utc(run.ended),
+        "error": run.error,
+        "result": decoded(run.result),
+        "progress": decoded(run.progress),
+        "schedule": run.schedule or None,
+        "fire_time": utc(run.fire_time),
+    }

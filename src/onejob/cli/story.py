@@ -1,0 +1,234 @@
+"""The story of one run or fire time, told in sentences. No I/O here: values in, sentences out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from onejob.cli.text import clean, span, when
+from onejob.commands.views import EffectView, EventView, ReplicaView, RunView
+from onejob.core.time import Instant, read_instant, text
+
+#: How many effects are named one by one.
+EFFECTS_NAMED_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One thing that happened, at an instant (0: at no particular one)."""
+
+    at: int
+    kind: str
+    sentence: str
+    token: int = 0
+    replica: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What ``onejob why`` tells. ``expected`` is the fire time, or when the run was due."""
+
+    job: str
+    key: str
+    expected: int
+    events: tuple[Told, ...]
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was read about one run. ``replicas`` by id; those long gone are absent."""
+
+    run: RunView
+    events: Sequence[EventView] = ()
+    effects: Sequence[EffectView] = ()
+    replicas: Mapping[str, ReplicaView] = field(default_factory=dict)
+    now: int = 0
+
+
+def of_run(evidence: Evidence) -> Story:
+    """Tell a run from when it was expected to where it stands now."""
+    run = evidence.run
+    told = [_expected(run)]
+    told += [_event(event, evidence) for event in evidence.events]
+    told.append(_standing(evidence))
+    told += _effects(evidence.effects)
+    return Story(run.job, run.key, run.fire_time or run.due, tuple(told), _answer(evidence))
+
+
+def of_tick(schedule: str, job: str, at: int, events: Sequence[EventView]) -> Story | None:
+    """Tell of a fire time that became no run; None where nothing is known of it."""
+    for event in reversed(events):
+        detail = _detail(event)
+        if event.kind == "tick.skipped" and detail.get("fire_time") == at:
+            told = Told(event.at, event.kind, _skipped(event), replica=event.replica)
+            return Story(job, f"{schedule}@{text(Instant(at))}", at, (told,), told.sentence)
+        if event.kind == "tick.missed" and (reason := _reason(detail, at)):
+            sentence = f"{when(at)} was missed: {_MISSED.get(reason, reason)}."
+            told = Told(event.at, event.kind, sentence, replica=event.replica)
+            return Story(job, f"{schedule}@{text(Instant(at))}", at, (told,), sentence)
+    return None
+
+
+def skipped_at(event: EventView) -> int:
+    """Return the fire time of a skipped tick, 0 where the event is another."""
+    found = _detail(event).get("fire_time") if event.kind == "tick.skipped" else 0
+    return found if isinstance(found, int) else 0
+
+
+def missed_at(event: EventView) -> int:
+    """Return the newest fire time that an event reports as missed, 0 where it reports none."""
+    newest = _detail(event).get("newest") if event.kind == "tick.missed" else None
+    return _instant(newest[-1].get("at")) if newest else 0
+
+
+def _expected(run: RunView) -> Told:
+    if run.schedule:
+        sentence = f"Expected {when(run.fire_time)} by schedule {clean(run.schedule)}."
+        return Told(run.fire_time, "run.expected", sentence)
+    return Told(
+        run.due, "run.expected", f"Asked for under key {clean(run.key)}, due {when(run.due)}."
+    )
+
+
+def _event(event: EventView, evidence: Evidence) -> Told:
+    detail = _detail(event)
+    attempt = detail.get("attempt")
+    who = _who(event.replica, event.token, evidence)
+    error = clean(detail.get("error") or "")
+    match event.kind:
+        case "attempt.abandoned":
+            sentence = f"Attempt {attempt}{who} was abandoned: its replica died or lost its lease."
+        case "attempt.interrupted":
+            sentence = f"Attempt {attempt}{who} was interrupted: its replica was asked to stop."
+        case "attempt.parked":
+            sentence = f"Parked{who}: no code for this job there."
+        case "attempt.unknown":
+            sentence = (
+                f"Attempt {attempt}{who} stopped, because an effect's outcome is unknown: {error}"
+            )
+        case kind if kind.startswith("attempt."):
+            sentence = f"Attempt {attempt}{who} {kind.removeprefix('attempt.')}: {error or 'no reason given'}"
+        case "run.retried":
+            sentence = "Somebody asked to retry it: scheduled again under the same id and key."
+        case "tick.skipped":
+            sentence = _skipped(event)
+        case other:
+            sentence = f"{other} {clean(event.detail)}".strip()
+    return Told(event.at, event.kind, sentence + _then(detail), event.token, event.replica)
+
+
+def _then(detail: Mapping[str, Any]) -> str:
+    """Say what came after an attempt that ended badly."""
+    delay = detail.get("delay")
+    if detail.get("to") != "scheduled":
+        return ""
+    return f" Scheduled again after {span(int(delay))}." if delay else " Scheduled again at once."
+
+
+def _standing(evidence: Evidence) -> Told:
+    run = evidence.run
+    who = _who(run.replica, run.token, evidence)
+    match run.state:
+        case "ended" if run.attempt:
+            why = f": {clean(run.error)}" if run.error and run.outcome != "succeeded" else ""
+            sentence = f"Attempt {run.attempt}{who} {run.outcome}, {span(run.ended - run.started)} after its start{why}."
+        case "ended":
+            sentence = f"Ended as {run.outcome} before any attempt."
+        case "running":
+            came = f"; progress {clean(run.progress)}" if run.progress else ""
+            sentence = f"Attempt {run.attempt}{who} has been running for {span(evidence.now - run.started)}{came}."
+        case "scheduled" if run.due <= evidence.now:
+            sentence = (
+                f"Due {when(run.due)} and not claimed yet: every replica is busy, or none is live."
+            )
+        case "scheduled":
+            sentence = f"Waits until {when(run.due)}."
+        case "parked":
+            sentence = f"Parked: no live replica knows job {clean(run.job)}. Start a worker whose code has it."
+        case _:
+            sentence = f"Unknown: {clean(run.error or 'an effect must be settled')}. See: onejob effects unknown"
+    return Told(
+        run.ended or run.started or run.due,
+        f"run.{run.outcome or run.state}",
+        sentence,
+        run.token,
+        run.replica,
+    )
+
+
+def _effects(effects: Sequence[EffectView]) -> list[Told]:
+    """Count effects by state, and name those that are not simply done."""
+    if not effects:
+        return []
+    states = Counter(effect.state for effect in effects)
+    counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    told = [Told(0, "effects", f"Effects: {counts}.")]
+    again = [effect for effect in effects if effect.attempt > 1]
+    if again:
+        keys = ", ".join(clean(effect.key) for effect in again[:EFFECTS_NAMED_MAX])
+        sentence = f"Called again under the same provider key, its outcome being unknown: {keys}."
+        told.append(Told(0, "effects.repeated", sentence))
+    for effect in [e for e in effects if e.state != "done"][:EFFECTS_NAMED_MAX]:
+        why = f": {clean(effect.error)}" if effect.error else ""
+        told.append(
+            Told(
+                effect.claimed,
+                f"effect.{effect.state}",
+                f"Effect {clean(effect.key)} is {effect.state}{why}.",
+            )
+        )
+    return told
+
+
+def _answer(evidence: Evidence) -> str:
+    run = evidence.run
+    name = clean(run.schedule or run.job)
+    at = when(run.fire_time or run.due)
+    tries = "1 attempt" if run.attempt == 1 else f"{run.attempt} attempts"
+    lost = f", {run.deaths} of them lost with a replica" if run.deaths else ""
+    if run.state == "ended":
+        return f"{name} of {at} {run.outcome} after {tries}{lost}."
+    return f"{name} of {at} is {run.state}, {tries} so far{lost}."
+
+
+def _skipped(event: EventView) -> str:
+    at = skipped_at(event)
+    return f'{when(at)} was skipped: run {event.run_id} before it had not ended (overlap="skip").'
+
+
+_MISSED = {
+    "late": "it came up later than max_lateness allows",
+    "catch_up": "nobody ticked then, and a newer fire time took its place (catch_up)",
+    "cap": "nobody ticked then, and catch_up_cap was reached",
+}
+
+
+def _reason(detail: Mapping[str, Any], at: int) -> str:
+    for missed in detail.get("newest", ()):
+        if _instant(missed.get("at")) == at:
+            return str(missed.get("reason"))
+    return ""
+
+
+def _instant(stored: object) -> int:
+    return read_instant(stored, "a missed fire time") if isinstance(stored, str) else 0
+
+
+def _who(replica: str, token: int, evidence: Evidence) -> str:
+    if not replica:
+        return ""
+    known = evidence.replicas.get(replica)
+    place = f" ({clean(known.host)}, pid {known.pid})" if known else ""
+    return f" on replica {clean(replica)}{place}, token {token},"
+
+
+def _detail(event: EventView) -> Mapping[str, Any]:
+    try:
+        found = json.loads(event.detail)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,158 @@
+"""``onejob why``: what happened to a run or a fire time, and why."""
+
+from __future__ import annotations
+
+import click
+
+from onejob.cli import story
+from onejob.cli.failure import FINDINGS, Failure
+from onejob.cli.invocation import AnyStore, Invocation, store_options
+from onejob.cli.output import data, document
+from onejob.cli.story import Evidence, Story, Told
+from onejob.cli.text import clean, utc, when
+from onejob.commands import views
+from onejob.commands.views import EventView, RunView, ScheduleView
+from onejob.core.keys import fire_key
+from onejob.core.names import check_name
+from onejob.core.time import Instant, read_instant
+from onejob.errors import UsageError
+
+#: How many ticks and runs are looked through for one instant.
+LOOKED_AT_MAX = 1_000
+
+
+@click.command("why")
+@click.argument("name", metavar="JOB|SCHEDULE")
+@click.argument("which", metavar="[TIME|RUN]", required=False)
+@store_options
+def command(invocation: Invocation, name: str, which: str | None) -> None:
+    """Tell the story of one run or fire time; without TIME or RUN, of the latest.
+
+    TIME is an instant such as 2026-03-29T01:00:00Z, RUN the id of a run, or its key.
+    """
+    check_name(name, what="name")
+    with invocation.store() as store:
+        found = _find(store, name, which)
+    if invocation.as_json:
+        document(
+            {
+                "job": found.job,
+                "key": found.key,
+                "expected": utc(found.expected),
+                "events": [_as_json(told) for told in found.events],
+                "answer": found.answer,
+            }
+        )
+        return
+    data(found.answer)
+    for told in found.events:
+        data(f"  {told.sentence}" if not told.at else f"  {when(told.at)}  {told.sentence}")
+
+
+def _find(store: AnyStore, name: str, which: str | None) -> Story:
+    schedule = next((s for s in store.run(views.schedules()) if s.name == name), None)
+    if which is None:
+        found = _latest(store, name, schedule)
+    elif which.isdecimal():
+        found = _of_id(store, name, int(which))
+    elif runs := store.run(views.runs(job=name, key=which, limit=1)):
+        found = _of_run(store, runs[0])
+    else:
+        found = _of_instant(store, name, schedule, read_instant(which, "TIME"))
+    return found
+
+
+def _latest(store: AnyStore, name: str, schedule: ScheduleView | None) -> Story:
+    runs = _runs(store, name, schedule, limit=1)
+    run = runs[0] if runs else None
+    if schedule is not None:
+        # A fire time after that run that became none is the latest news.
+        events = store.run(_ticks(name, since=run.fire_time if run else 0))
+        newest = max((_fire_time(event) for event in events), default=0)
+        if newest > (run.fire_time if run else 0):
+            if tick := story.of_tick(name, schedule.job, newest, events):
+                return tick
+    if run is None:
+        raise Failure(_nothing_of(name, schedule), code=FINDINGS)
+    return _of_run(store, run)
+
+
+def _of_id(store: AnyStore, name: str, id: int) -> Story:
+    run = store.run(views.run_get(id)) if id < 2**63 else None
+    if run is None:
+        raise Failure(
+            f"no run {id} is known; runs are purged once their time has passed", code=FINDINGS
+        )
+    if name not in (run.job, run.schedule):
+        raise UsageError(
+            f"run {id} belongs to {run.job}, not to {name}. Try: onejob why {run.job} {id}"
+        )
+    return _of_run(store, run)
+
+
+def _of_instant(store: AnyStore, name: str, schedule: ScheduleView | None, at: Instant) -> Story:
+    if runs := store.run(
+        views.runs(job=schedule.job if schedule else name, key=fire_key(name, at))
+    ):
+        return _of_run(store, runs[0])
+    if schedule is None:
+        raise Failure(f"no schedule {name!r} in the store; give a run's id or key", code=FINDINGS)
+    if tick := story.of_tick(name, schedule.job, at, store.run(_ticks(name, since=at))):
+        return tick
+    if at > schedule.now:
+        raise Failure(
+            f"{when(at)} is still to come; next: {when(schedule.next_fire)}", code=FINDINGS
+        )
+    before = [
+        run for run in _runs(store, name, schedule, limit=LOOKED_AT_MAX) if run.fire_time <= at
+    ]
+    hint = f" The fire time before it: {utc(before[0].fire_time)}" if before else ""
+    raise Failure(f"nothing is known of {clean(name)} at {when(at)}.{hint}", code=FINDINGS)
+
+
+def _of_run(store: AnyStore, run: RunView) -> Story:
+    return story.of_run(
+        Evidence(
+            run=run,
+            events=store.run(views.events(run_id=run.id, limit=LOOKED_AT_MAX)),
+            effects=store.run(views.effects_of(run.id)),
+            replicas={replica.id: replica for replica in store.run(views.replicas())},
+            now=store.run(views.clock()),
+        )
+    )
+
+
+def _runs(
+    store: AnyStore, name: str, schedule: ScheduleView | None, limit: int
+) -> tuple[RunView, ...]:
+    if schedule is not None:
+        return store.run(views.runs(schedule=name, limit=limit))
+    return store.run(views.runs(job=name, limit=limit))
+
+
+def _ticks(schedule: str, *, since: int) -> views.Command[tuple[EventView, ...]]:
+    return views.events(schedule=schedule, since=since, limit=LOOKED_AT_MAX)
+
+
+def _fire_time(event: EventView) -> int:
+    return story.skipped_at(event) or story.missed_at(event)
+
+
+def _nothing_of(name: str, schedule: ScheduleView | None) -> str:
+    if schedule is None:
+        return f"nothing is known of {name!r}. See: onejob jobs, onejob schedules"
+    if schedule.broken:
+        return f"{name} has never fired: it is broken ({schedule.broken})"
+    if schedule.paused:
+        return f"{name} has never fired, and is paused. Resume it: onejob schedules resume {name}"
+    return f"{name} has not fired yet; it will {when(schedule.next_fire) or 'never'}"
+
+
+def _as_json(told: Told) -> dict[str, object]:
+    return {
+        "at": utc(told.at),
+        "kind": told.kind,
+        "text": told.sentence,
+        "token": told.token or None,
+        "replica": told.replica or None,
+    }
