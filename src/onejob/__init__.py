@@ -1,0 +1,128 @@
+"""onejob makes a background job take effect once, however many replicas fire it or crash in it.
+
+The names below are the public ones; each is imported when it is first used, so that ``import
+onejob`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onejob.app import App, Status
+    from onejob.core.retry import Cancel, Retry, RetryLater
+    from onejob.effect import (
+        Done,
+        Effect,
+        EffectFailed,
+        EffectInfo,
+        Failed,
+        NotSent,
+        Redo,
+        Unknown,
+    )
+    from onejob.errors import (
+        EffectUnknown,
+        InProgress,
+        KeyReused,
+        LeaseLost,
+        NotAcquired,
+        OnejobError,
+        OutcomeUnknown,
+        Refused,
+        SchemaMismatch,
+        StaleToken,
+        StoreError,
+        StoreUnavailable,
+        UnsupportedByStore,
+        UsageError,
+    )
+    from onejob.job import Job
+    from onejob.queue import Enqueued, RunInfo
+    from onejob.run import AsyncRun, Run, current_run
+    from onejob.schedule import ScheduleInfo
+
+__all__ = [
+    "App",
+    "AsyncRun",
+    "Cancel",
+    "Done",
+    "Effect",
+    "EffectFailed",
+    "EffectInfo",
+    "EffectUnknown",
+    "Enqueued",
+    "Failed",
+    "InProgress",
+    "Job",
+    "KeyReused",
+    "LeaseLost",
+    "NotAcquired",
+    "NotSent",
+    "OnejobError",
+    "OutcomeUnknown",
+    "Redo",
+    "Refused",
+    "Retry",
+    "RetryLater",
+    "Run",
+    "RunInfo",
+    "ScheduleInfo",
+    "SchemaMismatch",
+    "StaleToken",
+    "Status",
+    "StoreError",
+    "StoreUnavailable",
+    "Unknown",
+    "UnsupportedByStore",
+    "UsageError",
+    "current_run",
+]
+
+_HOMES = {
+    "onejob.app": ("App", "Status"),
+    "onejob.core.retry": ("Cancel", "Retry", "RetryLater"),
+    "onejob.effect": (
+        "Done",
+        "Effect",
+        "EffectFailed",
+        "EffectInfo",
+        "Failed",
+        "NotSent",
+        "Redo",
+        "Unknown",
+    ),
+    "onejob.errors": (
+        "EffectUnknown",
+        "InProgress",
+        "KeyReused",
+        "LeaseLost",
+        "NotAcquired",
+        "OnejobError",
+        "OutcomeUnknown",
+        "Refused",
+        "SchemaMismatch",
+        "StaleToken",
+        "StoreError",
+        "StoreUnavailable",
+        "UnsupportedByStore",
+        "UsageError",
+    ),
+    "onejob.job": ("Job",),
+    "onejob.queue": ("Enqueued", "RunInfo"),
+    "onejob.run": ("AsyncRun", "Run", "current_run"),
+    "onejob.schedule": ("ScheduleInfo",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'onejob' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

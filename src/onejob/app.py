@@ -1,0 +1,345 @@
+"""The App: the one place where store, jobs, schedules and replica are put together.
+
+Building one opens nothing, reads no file and starts nothing, so it is safe at import, in a
+migration and in a test. The first use opens the store; ``start``, ``lifespan`` or ``onejob worker``
+makes this process a replica.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from onejob import environment, forking
+from onejob import url as urls
+from onejob.core.lease import LEAST_LEASE
+from onejob.core.names import check_name, check_schema
+from onejob.core.time import SECOND, Duration, Span, duration
+from onejob.core.version import version_key
+from onejob.definitions import Definitions
+from onejob.effect import Effects
+from onejob.errors import SchemaMismatch, StoreError, UsageError
+from onejob.job import Job
+from onejob.outside import Outside
+from onejob.queue import Runs
+from onejob.runtime.events import Events, log
+from onejob.runtime.settings import Settings
+from onejob.schedule import Schedules
+from onejob.services import Services
+from onejob.serving import Background, Serving
+from onejob.stores import migrate
+from onejob.stores.protocol import Store
+from onejob.stores.threaded import ThreadedStore
+
+if TYPE_CHECKING:
+    from onejob.stores.memory.store import MemoryStore
+    from onejob.stores.postgres import PostgresStore
+    from onejob.stores.sqlite import SqliteStore
+
+    AnyStore: TypeAlias = MemoryStore | PostgresStore | SqliteStore
+
+#: Commands of one process that run at once, and so its connections beside the keeper's.
+STORE_THREADS = 2
+
+#: What a drain may take beyond the grace period.
+_STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Whether this process is a replica: ``str()`` says it in a sentence."""
+
+    running: bool
+    replica: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class App(Definitions):
+    """Jobs, schedules and effects over one store. Raises UsageError for what cannot be right."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        schema: str = "onejob",
+        name: str | None = None,
+        version: int | str | None = None,
+        lease: Duration = "12s",
+        poll: Duration = "2s",
+        keep: Duration = "30d",
+        keep_effects: Duration = "400d",
+        concurrency: int = 20,
+        grace: Duration = "25s",
+        single_machine: bool = False,
+    ) -> None:
+        given = url if url is not None else os.environ.get("ONEJOB_URL") or None
+        self._url = urls.parse(urls.DEFAULT if given is None else given)
+        self._by_default = given is None
+        self.schema = check_schema(schema)
+        self.name = check_name(self.schema if name is None else name, what="app name")
+        if version is not None:
+            version_key(version)
+        if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
+            raise UsageError(f"concurrency={concurrency!r} must be a whole number from 1.")
+        self._single_machine = single_machine
+        self._settings = Settings(
+            name=self.name,
+            host="",
+            pid=0,
+            version="" if version is None else str(version),
+            lease=duration(lease, what="lease", least=LEAST_LEASE),
+            poll=duration(poll, what="poll", least=Span(SECOND // 100)),
+            keep=duration(keep, what="keep"),
+            keep_effects=duration(keep_effects, what="keep_effects"),
+            concurrency=concurrency,
+            grace=duration(grace, what="grace"),
+        )
+        super().__init__(self._services)
+        self.events = Events()
+        self.runs = Runs(self._services)
+        self.schedules = Schedules(self._services)
+        self.effects = Effects(self._services)
+        outside = Outside(self._services)
+        self.first, self.afirst = outside.first, outside.afirst
+        self.effect, self.aeffect = outside.effect, outside.aeffect
+        self._lock = threading.RLock()
+        self._opened: Services | None = None
+        self._serving: Serving | None = None
+        self._background: Background | None = None
+        self._inherited = 0
+        forking.watch(self)
+
+    def __repr__(self) -> str:
+        return f"<App {self.name} at {self._url.where}>"
+
+    # The store
+
+    @property
+    def store(self) -> Store:
+        """Return the store of this process, opened at its first use."""
+        return self._services().store
+
+    def check(self) -> None:
+        """Ask the store whether it is there and has the right tables.
+
+        Raises StoreUnavailable or SchemaMismatch. Creates nothing.
+        """
+        store: Any = self._services().store
+        if self._url.dialect == "sqlite" and not os.path.exists(store.path):
+            wanted = migrate.latest(store.catalogue)
+            raise SchemaMismatch(store.where, found=None, wanted=wanted)
+        if self._url.dialect != "memory":
+            store.check()
+
+    async def acheck(self) -> None:
+        """The same in a loop."""
+        await asyncio.to_thread(self.check)
+
+    def _services(self) -> Services:
+        with self._lock:
+            if self._opened is None:
+                store: Any = open_store(self._url, self.schema)
+                if self._by_default and store.version() is None:
+                    store.init()
+                self._opened = Services(
+                    store=store,
+                    astore=ThreadedStore(store, threads=STORE_THREADS),
+                    url=self._url.target,
+                    app=self.name,
+                    owner=f"{socket.gethostname()}:{os.getpid()}",
+                    lease=self._settings.lease,
+                    keep=self._settings.keep,
+                    keep_effects=self._settings.keep_effects,
+                    events=self.events,
+                    wake=self._wake,
+                )
+            return self._opened
+
+    def _wake(self) -> None:
+        serving = self._serving
+        if serving is not None:
+            serving.wake()
+
+    # This process as a replica
+
+    def serving(
+        self,
+        *,
+        queues: Sequence[str] | None = None,
+        concurrency: int | None = None,
+        grace: Duration | None = None,
+        work: bool = True,
+        schedule: bool = True,
+    ) -> Serving:
+        """Return a replica of this App that the caller runs: ``await app.serving().serve()``.
+
+        For ``onejob worker`` and for hosts with a loop and signals of their own. It serves the
+        queues of the App's jobs unless ``queues`` names others. Raises UsageError on SQLite where
+        the environment shows a fleet.
+        """
+        self._refuse_fleet()
+        known = {"default", *(job.options.queue for job in self.jobs.values())}
+        default = self._settings
+        settings = replace(
+            default,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            queues=tuple(sorted(known if queues is None else set(queues))),
+            concurrency=default.concurrency if concurrency is None else concurrency,
+            grace=default.grace if grace is None else duration(grace, what="grace"),
+            work=work,
+            schedule=schedule,
+        )
+        services = self._services()
+        handlers = {name: job.handler(services, self._zones) for name, job in self.jobs.items()}
+        declared = tuple(self._declared.values())
+        if self._url.dialect == "sqlite":
+            _say(f"onejob: {self._url.where} is SQLite, for one machine only.")
+        return Serving(services, handlers, declared, settings, check=self.check)
+
+    def start(self) -> None:
+        """Make this process a replica, in a background thread. Does nothing where it is one.
+
+        Raises SchemaMismatch where the tables are missing. A store that cannot be reached is
+        logged and tried again. After a fork the child starts a replica of its own.
+        """
+        with self._lock:
+            if self._disabled() or self._serving is not None:
+                return
+            serving = self.serving()
+            self._first_check()
+            self._inherited = 0
+            self._serving, self._background = serving, Background(serving)
+
+    def stop(self) -> bool:
+        """End what ``start`` began, within the grace period; return whether work was left."""
+        with self._lock:
+            background = self._background
+            self._inherited = 0
+            if background is None:
+                return False
+            self._serving = self._background = None
+        return background.stop(self._settings.grace / SECOND + _STOP_SECONDS)
+
+    @asynccontextmanager
+    async def lifespan(self, host: object = None) -> AsyncIterator[None]:
+        """Make this process a replica for as long as the block lasts, in the running loop.
+
+        ``FastAPI(lifespan=app.lifespan)``; ``host`` is what the framework passes, and is not used.
+        """
+        if self._disabled():
+            yield
+            return
+        with self._lock:
+            if self._serving is not None:
+                raise UsageError("this process is a replica already. Use lifespan or start.")
+            serving = self._serving = self.serving()
+        try:
+            await asyncio.to_thread(self._first_check)
+            task = asyncio.create_task(serving.serve())
+            try:
+                yield
+            finally:
+                serving.stop()
+                await task
+        finally:
+            self._serving = None
+
+    def status(self) -> Status:
+        """Say whether this process is a replica, and where it was started if not here."""
+        serving = self._serving
+        if serving is not None and serving.id:
+            return Status(True, serving.id, f"running here as replica {serving.id}")
+        if serving is not None:
+            return Status(False, "", f"starting: waiting for the store at {self._url.where}")
+        if self._inherited:
+            return Status(False, "", f"not running here: started in pid {self._inherited}")
+        if environment.disabled(os.environ):
+            return Status(False, "", "not running here: ONEJOB_DISABLED is set")
+        return Status(False, "", "not running here: not started")
+
+    def after_fork(self, parent: int) -> None:
+        """Give up, in a forked child, what its parent started."""
+        self._lock = threading.RLock()
+        started, serving = self._background, self._serving
+        self._serving = self._background = self._opened = None
+        if serving is not None:
+            self._inherited = parent
+        if started is not None:
+            forking.restart_later(self._restart)
+
+    def _restart(self) -> None:
+        if self._inherited:
+            log.info("onejob: restarting in pid %s after a fork", os.getpid())
+            self.start()
+
+    def _first_check(self) -> None:
+        try:
+            self.check()
+        except SchemaMismatch:
+            raise
+        except StoreError as error:
+            log.warning("onejob starts without its store, and keeps trying: %s", error)
+
+    def _disabled(self) -> bool:
+        if not environment.disabled(os.environ):
+            return False
+        _say("onejob: ONEJOB_DISABLED is set: nothing is started and nothing fires here.")
+        return True
+
+    def _refuse_fleet(self) -> None:
+        platform = environment.fleet(os.environ)
+        if self._url.dialect == "sqlite" and platform and not self._single_machine:
+            raise UsageError(
+                f"this looks like one of many instances, on {platform}, and SQLite is a file of "
+                "this one: each would fire every schedule. Use postgresql://, or say "
+                "single_machine=True where there is only ever one."
+            )
+
+    def _defined(self, job: Job[..., ..., Any]) -> None:
+        if self._serving is not None:
+            log.warning("job %s is defined after the start: this replica lacks it", job.name)
+
+
+def open_store(url: urls.Url, schema: str) -> AnyStore:
+    """Return the store of a URL, with its driver imported now. Opens no connection."""
+    match url.dialect:
+        case "sqlite":
+            from onejob.stores.sqlite import SqliteStore
+
+            return SqliteStore(url.target, schema=schema)
+        case "postgresql":
+            try:
+                from onejob.stores.postgres import PostgresStore
+            except ImportError as error:
+                raise UsageError(
+                    "postgresql:// needs psycopg, which is not installed. Run: "
+                    "pip install onejob[postgres]"
+                ) from error
+            return PostgresStore(url.target, schema=schema)
+        case "memory":
+            from onejob.stores.memory.store import MemoryStore
+
+            return MemoryStore(lambda: time.time_ns() // 1_000)
+
+
+_said: set[str] = set()
+
+
+def _say(text: str) -> None:
+    """Say something once in this process: to the log, and to people on standard error."""
+    if text not in _said:
+        _said.add(text)
+        log.info("%s", text)
+        sys.stderr.write(f"{text}\n")

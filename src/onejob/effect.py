@@ -1,0 +1,376 @@
+"""What users say about an effect outside the database, checked before any I/O.
+
+``procedure`` carries it out. The words that a resolver answers with, the errors, and a person's own
+word on an effect that nobody else can settle are here as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from inspect import Signature as PythonSignature
+from inspect import iscoroutinefunction, signature
+from typing import Any, Final, Literal, TypeAlias
+
+from onejob.commands import ledger, runs
+from onejob.core.effect import Entry, EntryState, IfUnknown, Policy
+from onejob.core.keys import provider_key
+from onejob.core.names import check_name
+from onejob.core.payload import Signature
+from onejob.core.payload import fingerprint as fingerprint_of
+from onejob.core.run import Claim, State
+from onejob.core.time import SECOND, Duration, Instant, Span, duration, moment
+from onejob.errors import OnejobError, Refused, UsageError
+from onejob.services import Services
+from onejob.steps import Call, Steps, acarry, carry
+
+
+class NotSent(Exception):
+    """Raise it in a call that certainly reached nobody: the claim is released.
+
+    ``raise NotSent("no route") from error``. Refused connections and names that do not resolve
+    count as not sent by themselves.
+    """
+
+
+class EffectFailed(OnejobError):
+    """The provider refused this effect for good; it was recorded, and nobody was called again."""
+
+    code = "effect_failed"
+
+    def __init__(self, scope: str, key: str, reason: str) -> None:
+        self.scope, self.key, self.reason = scope, key, reason
+        super().__init__(
+            f"effect {key!r} in {scope!r} was refused for good: {reason}. Nothing was called. To "
+            f"try it again: onejob effects resolve {scope!r} {key!r} redo"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a resolver is told: which effect, its provider's key, when it was claimed first."""
+
+    scope: str
+    key: str
+    provider_key: str
+    claimed_at: datetime
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The provider says that it happened; ``result`` is recorded and returned."""
+
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Redo:
+    """The provider says that it did not happen: call again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The provider refused it for good."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The provider cannot say."""
+
+
+Resolution: TypeAlias = Done | Redo | Failed | Unknown
+Resolver: TypeAlias = Callable[[Effect], Any]
+"""Returns a Resolution; under ``AsyncRun`` it may be async."""
+
+NO_SPAN: Final = Span(0)
+
+IfUnknownOption: TypeAlias = Literal["raise", "repeat"] | Resolver
+FinalErrors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How an effect is to be treated, as the caller wrote it."""
+
+    if_unknown: IfUnknownOption
+    pass_key_as: str | None
+    fingerprint: object
+    provider_keeps: Duration | None
+    final: FinalErrors
+    claim_for: Span = NO_SPAN
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One effect that passed every check: what to call, under which name and policy."""
+
+    entry: ledger.NewEntry
+    call: Call
+    policy: Policy
+    resolver: Resolver | None
+    final: tuple[type[Exception], ...]
+    results: Signature
+    provider_key: str
+    keep: Span
+    run: Claim | None
+
+    @property
+    def scope(self) -> str:
+        """Return the scope in which the key is unique."""
+        return self.entry.scope
+
+    @property
+    def key(self) -> str:
+        """Return the effect's key."""
+        return self.entry.key
+
+    def refuse_async(self) -> None:
+        """Refuse what only a loop could call."""
+        if iscoroutinefunction(self.call.function) or iscoroutinefunction(self.resolver):
+            raise UsageError(
+                f"effect {self.key!r} got an async function in sync code. Give a plain function, "
+                "or make the handler async and annotate AsyncRun."
+            )
+
+
+def request(
+    services: Services,
+    scope: str,
+    key: str,
+    call: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    options: Options,
+    *,
+    owner: str,
+    run: Claim | None = None,
+) -> Request:
+    """Check everything about an effect, before any I/O."""
+    check_name(key, what="effect key")
+    name = provider_key(services.app, scope, key)
+    if options.pass_key_as is not None:
+        if options.pass_key_as in kwargs:
+            raise UsageError(
+                f"pass_key_as={options.pass_key_as!r} is among the arguments too. Leave it to "
+                "onejob: the provider's key must be the same in every attempt."
+            )
+        kwargs = {**kwargs, options.pass_key_as: name}
+    results = _results(call, key, args, kwargs)
+    policy, resolver = _policy(options)
+    content = "" if options.fingerprint is None else fingerprint_of(options.fingerprint)
+    final = options.final if isinstance(options.final, tuple) else (options.final,)
+    for each in final:
+        if not (isinstance(each, type) and issubclass(each, Exception)):
+            raise UsageError(f"final={options.final!r} must be exception types: final=(Declined,).")
+    entry = ledger.NewEntry(scope, key, owner, content, options.claim_for)
+    asked = Call(call, args, kwargs)
+    return Request(entry, asked, policy, resolver, final, results, name, services.keep_effects, run)
+
+
+def _results(call: object, key: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Signature:
+    """Check that the call can take its arguments; return how its result is written and read."""
+    if not callable(call):
+        raise UsageError(
+            f"effect {key!r} needs a function to call, not {type(call).__name__}. Give the "
+            "function and its arguments apart: effect(key, send, user), not "
+            "effect(key, send(user))."
+        )
+
+    def result() -> None:
+        """Stand in for the call, with nothing but its result's hint."""
+
+    plain = Signature.of(_plain, name=f"effect {key!r}")
+    try:
+        given = signature(call)
+    except (TypeError, ValueError):  # some of C's functions do not say what they take
+        return plain
+    try:
+        given.bind(*args, **kwargs)
+    except TypeError as error:
+        raise UsageError(f"effect {key!r}: its call cannot take this: {error}.") from None
+    hint = PythonSignature(return_annotation=given.return_annotation)
+    vars(result).update(__signature__=hint, __wrapped__=call)
+    typed = Signature.of(result, name=f"effect {key!r}")
+    try:
+        typed.check()
+    except UsageError:
+        # A hint that has no JSON form says nothing about the value: it may be None, or plain.
+        return plain
+    return typed
+
+
+def _plain():  # type: ignore[no-untyped-def]  # without a hint, results are read as they are
+    """Stand in for a call that does not say what it returns."""
+
+
+def _policy(options: Options) -> tuple[Policy, Resolver | None]:
+    keeps = Span(0)
+    if options.provider_keeps is not None:
+        keeps = duration(options.provider_keeps, what="provider_keeps", least=SECOND)
+    match options.if_unknown:
+        case "raise":
+            return Policy(IfUnknown.RAISE, keeps), None
+        case "repeat" if options.pass_key_as and keeps:
+            return Policy(IfUnknown.REPEAT, keeps), None
+        case "repeat":
+            raise UsageError(
+                "if_unknown='repeat' is safe only where the provider knows the effect's key. Say "
+                "how the call takes it, and how long the provider remembers it: "
+                "pass_key_as='idempotency_key', provider_keeps='24h'."
+            )
+        case resolver if callable(resolver):
+            return Policy(IfUnknown.ASK, keeps), resolver
+        case other:
+            raise UsageError(
+                f"if_unknown={other!r} must be 'raise', 'repeat', or a function that asks the "
+                "provider and returns Done(result), Redo(), Failed(reason) or Unknown()."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class EffectInfo:
+    """An effect as the ledger has it. ``state`` is claimed, done, failed or unknown."""
+
+    scope: str
+    key: str
+    state: str
+    attempt: int
+    claimed_at: datetime
+    owner: str
+    run_id: int | None
+    result: Any
+    error: str | None
+
+
+class Effects:
+    """``app.effects``: look effects up, and say what happened where only a person can."""
+
+    def __init__(self, services: Callable[[], Services]) -> None:
+        self._services = services
+
+    def get(self, scope: str, key: str) -> EffectInfo | None:
+        """Read one effect; None where it was never claimed."""
+        return carry(_get(scope, key), self._services().run())
+
+    async def aget(self, scope: str, key: str) -> EffectInfo | None:
+        """The same in a loop."""
+        return await acarry(_get(scope, key), self._services().arun())
+
+    def unknown(self, *, limit: int = 100) -> list[EffectInfo]:
+        """Read effects that nobody is working on and whose outcome nobody knows, oldest first."""
+        return carry(_unknown(limit), self._services().run())
+
+    async def aunknown(self, *, limit: int = 100) -> list[EffectInfo]:
+        """The same in a loop."""
+        return await acarry(_unknown(limit), self._services().arun())
+
+    def resolve(
+        self, scope: str, key: str, answer: Literal["done", "redo", "failed"], *, result: Any = None
+    ) -> EffectInfo | None:
+        """Say what happened, after looking it up at the provider.
+
+        ``done`` records ``result`` for whoever repeats the effect, ``failed`` that it was refused
+        for good, and ``redo`` forgets the claim, so that it is called again. A run that waits in
+        state unknown goes on. Returns what the ledger has now. Raises Refused for an effect that is
+        settled already, LookupError for one that was never claimed.
+        """
+        steps = _resolve(scope, key, answer, result, self._services())
+        return carry(steps, self._services().run())
+
+    async def aresolve(
+        self, scope: str, key: str, answer: Literal["done", "redo", "failed"], *, result: Any = None
+    ) -> EffectInfo | None:
+        """The same in a loop."""
+        steps = _resolve(scope, key, answer, result, self._services())
+        return await acarry(steps, self._services().arun())
+
+
+def _entry(scope: str, key: str) -> Steps[Entry | None]:
+    check_name(scope, what="effect scope")
+    check_name(key, what="effect key")
+    found: tuple[Entry, ...] = yield ledger.read(scope, [key])
+    return found[0] if found else None
+
+
+def _get(scope: str, key: str) -> Steps[EffectInfo | None]:
+    entry = yield from _entry(scope, key)
+    return None if entry is None else _info(entry)
+
+
+def _unknown(limit: int) -> Steps[list[EffectInfo]]:
+    entries: tuple[Entry, ...] = yield ledger.unsettled(limit=limit)
+    claimed = {e.run_id for e in entries if e.run_id and e.state is EntryState.CLAIMED}
+    standings = (yield runs.standings(claimed)) if claimed else {}
+    working = {
+        f"{standing.replica}/{standing.token}"
+        for standing in standings.values()
+        if standing.state is State.RUNNING
+    }
+    return [
+        _info(entry)
+        for entry in entries
+        if entry.state is EntryState.UNKNOWN
+        or not (entry.owner in working or entry.claim_until > entry.now)
+    ]
+
+
+def _resolve(
+    scope: str, key: str, answer: str, result: Any, services: Services
+) -> Steps[EffectInfo | None]:
+    if answer not in ("done", "redo", "failed"):
+        raise UsageError(f"answer={answer!r} must be 'done', 'redo' or 'failed'.")
+    if result is not None and answer != "done":
+        raise UsageError(f"a result belongs to 'done', not to {answer!r}.")
+    recorded = Signature.of(_plain, name=f"effect {key!r}").encode_result(result)
+    entry = yield from _entry(scope, key)
+    if entry is None:
+        raise LookupError(f"no effect {key!r} in {scope!r} was ever claimed.")
+    token = entry.token
+    if entry.state in (EntryState.CLAIMED, EntryState.UNKNOWN):
+        # Under a token of our own: what the earlier caller may still record is refused.
+        taken = ledger.NewEntry(scope, key, f"resolved by {services.owner}")
+        token = yield ledger.reclaim(taken, held=entry.token)
+    elif entry.state is EntryState.FAILED and answer == "redo":
+        yield _recording(scope, key, token, EntryState.UNKNOWN, None, services)
+    else:
+        raise Refused(f"effect {key!r} in {scope!r} is settled: {entry.state}. Nothing changed.")
+    if token is None:
+        raise Refused(f"effect {key!r} in {scope!r} moved meanwhile. Look at it again.")
+    if answer == "redo":
+        yield ledger.release(scope, key, token=token)
+    else:
+        yield _recording(scope, key, token, EntryState(answer), recorded, services)
+    return (yield from _get(scope, key))
+
+
+def _recording(
+    scope: str, key: str, token: Any, state: EntryState, result: str | None, services: Services
+) -> Any:
+    return ledger.record(
+        scope,
+        key,
+        token=token,
+        state=state,
+        result=result,
+        error="resolved as failed" if state is EntryState.FAILED else None,
+        keep=services.keep_effects,
+    )
+
+
+def _info(entry: Entry) -> EffectInfo:
+    return EffectInfo(
+        scope=entry.scope,
+        key=entry.key,
+        state=entry.state.value,
+        attempt=entry.attempt,
+        claimed_at=moment(Instant(entry.claimed)),
+        owner=entry.owner,
+        run_id=entry.run_id or None,
+        result=None if entry.result is None else json.loads(entry.result),
+        error=entry.error,
+    )

@@ -1,0 +1,295 @@
+"""A job: a named function with its policies, callable, and enqueueable under typed arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import update_wrapper
+from typing import (
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    overload,
+)
+from uuid import uuid4
+from zoneinfo import ZoneInfo
+
+from onejob.commands.runs import NewRun
+from onejob.core.names import check_name
+from onejob.core.payload import Signature, fingerprint
+from onejob.core.retry import OnLoss, Retry
+from onejob.core.time import Duration, Span, duration, instant
+from onejob.errors import UsageError
+from onejob.queue import Enqueued, enqueue
+from onejob.run import AsyncRun, Run, entered
+from onejob.runtime.attempt import Attempt
+from onejob.services import Services
+from onejob.steps import acarry, carry
+
+C = ParamSpec("C")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+KeyOption: TypeAlias = str | Callable[[dict[str, Any]], str]
+
+PRIORITY_MAX: Final = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """A job's policies, checked when they are written down."""
+
+    queue: str = "default"
+    priority: int = 0
+    retry: Retry = field(default_factory=Retry)
+    timeout: Duration | None = None
+    on_replica_loss: OnLoss = "retry"
+
+    def __post_init__(self) -> None:
+        check_name(self.queue, what="queue")
+        check_priority(self.priority)
+        given: object = self.retry
+        if not isinstance(given, Retry):
+            raise UsageError(f"retry={given!r} must be a Retry, such as Retry(attempts=3).")
+        if self.timeout is not None:
+            duration(self.timeout, what="timeout", least=Span(1_000))
+        if self.on_replica_loss not in get_args(OnLoss):
+            raise UsageError(
+                f"on_replica_loss={self.on_replica_loss!r} must be 'retry', 'fail' or 'unknown'."
+            )
+
+
+def check_priority(priority: object) -> int:
+    """Return the priority, or raise UsageError. 0 goes first, 9 last."""
+    whole = isinstance(priority, int) and not isinstance(priority, bool)
+    if not (whole and isinstance(priority, int) and 0 <= priority <= PRIORITY_MAX):
+        raise UsageError(f"priority={priority!r} must be a whole number, 0 (first) to 9 (last).")
+    return priority
+
+
+class Job(Generic[C, P, R]):
+    """A job of an App. Calling it calls the function, as Python does."""
+
+    def __init__(
+        self,
+        function: Callable[C, R],
+        name: str | None,
+        options: JobOptions,
+        services: Callable[[], Services],
+    ) -> None:
+        given = name if name is not None else getattr(function, "__name__", None)
+        if given == "<lambda>" or given is None:
+            raise UsageError("this function has no name of its own. Give one: name='resize'.")
+        self.name = check_name(given, what="job name")
+        self.function, self.options = function, options
+        self._services = services
+        self.signature = Signature.of(function, name=self.name, run_types=(Run, AsyncRun))
+        self._check_colour()
+        update_wrapper(self, function)
+
+    def __call__(self, *args: C.args, **kwargs: C.kwargs) -> R:
+        """Call the function here and now: no run, no retry, nothing recorded."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name}>"
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """Make a run with these arguments, due now. UsageError before any I/O."""
+        return self.using().enqueue(*args, **kwargs)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """The same in a loop."""
+        return await self.using().aenqueue(*args, **kwargs)
+
+    def enqueue_many(self, items: Sequence[Mapping[str, Any]]) -> list[Enqueued]:
+        """Make many runs, each from the arguments of one item by name; see :class:`Using`."""
+        return self.using().enqueue_many(items)
+
+    async def aenqueue_many(self, items: Sequence[Mapping[str, Any]]) -> list[Enqueued]:
+        """The same in a loop."""
+        return await self.using().aenqueue_many(items)
+
+    def using(
+        self,
+        *,
+        key: KeyOption | None = None,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+        priority: int | None = None,
+        within: object = None,
+    ) -> Using[P]:
+        """Say how to enqueue, apart from the arguments.
+
+        ``key`` names the run among those of this job (or is a function of its arguments): the same
+        key makes no second one. ``at`` is an aware datetime, ``delay`` is added to it, or to now;
+        ``within`` is your connection: the run exists when your transaction commits.
+        """
+        if key is not None and not callable(key):
+            check_name(key, what="key")
+        return Using(
+            self,
+            self._services,
+            key=key,
+            delay=Span(0) if delay is None else duration(delay, what="delay"),
+            at=None if at is None else instant(at, what="at"),
+            priority=self.options.priority if priority is None else check_priority(priority),
+            within=within,
+        )
+
+    def handler(self, services: Services, zones: Mapping[str, ZoneInfo]) -> Handler:
+        """Return this job as a replica executes it."""
+        return Handler(self, services, zones)
+
+    def _check_colour(self) -> None:
+        if not self.signature.takes_run:
+            return
+        first = next(iter(getattr(self.function, "__annotations__", {}).values()), None)
+        wanted, other = ("AsyncRun", "Run") if self.signature.is_async else ("Run", "AsyncRun")
+        named = first if isinstance(first, str) else getattr(first, "__name__", "")
+        if named.strip("'\"").rpartition(".")[2] == other:
+            kind = "async" if self.signature.is_async else "sync"
+            raise UsageError(
+                f"{self.name}: this function is {kind}, so its run is an {wanted}, not {other}. "
+                f"Annotate it: run: {wanted}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Using(Generic[P]):
+    """How to enqueue a job; made by :meth:`Job.using`. May be used many times."""
+
+    job: Job[Any, P, Any]
+    _services: Callable[[], Services]
+    key: KeyOption | None
+    delay: Span
+    at: int | None
+    priority: int
+    within: object
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """Make a run with these arguments. A known key makes none: ``created`` is False."""
+        return self._send([self._run(args, kwargs)])[0]
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """The same in a loop."""
+        return (await self._asend([self._run(args, kwargs)]))[0]
+
+    def enqueue_many(self, items: Sequence[Mapping[str, Any]]) -> list[Enqueued]:
+        """Make many runs; answers in the order of ``items``.
+
+        Every item is checked before anything is sent. A thousand at a time are made together; with
+        ``within=`` all of them are.
+        """
+        return self._send(self._runs(items))
+
+    async def aenqueue_many(self, items: Sequence[Mapping[str, Any]]) -> list[Enqueued]:
+        """The same in a loop."""
+        return await self._asend(self._runs(items))
+
+    def _send(self, batch: list[NewRun]) -> list[Enqueued]:
+        services = self._services()
+        answers = carry(enqueue(batch), services.run(self.within))
+        services.wake()
+        return answers
+
+    async def _asend(self, batch: list[NewRun]) -> list[Enqueued]:
+        services = self._services()
+        answers = await acarry(enqueue(batch), services.arun(self.within))
+        services.wake()
+        return answers
+
+    def _runs(self, items: Sequence[Mapping[str, Any]]) -> list[NewRun]:
+        if isinstance(self.key, str) and len(items) > 1:
+            raise UsageError(
+                f"key={self.key!r} would name {len(items)} runs at once, of which one is made. "
+                "Give a function of the arguments: key=lambda a: f\"img-{a['image_id']}\"."
+            )
+        return [self._run((), item) for item in items]
+
+    def _run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewRun:
+        signature, options = self.job.signature, self.job.options
+        bound = signature.bind(args, kwargs)
+        text = signature.encode(bound)
+        key = self.key(dict(bound)) if callable(self.key) else self.key
+        return NewRun(
+            job=self.job.name,
+            key=uuid4().hex if key is None else check_name(key, what="key"),
+            args=text,
+            keyed=key is not None,
+            queue=options.queue,
+            priority=self.priority,
+            at=self.at,
+            delay=self.delay,
+            on_loss=options.on_replica_loss,
+            fingerprint=fingerprint(text),
+        )
+
+
+class JobDecorator(Protocol):
+    """What ``app.job(...)`` returns. A first parameter ``run`` is the worker's to give."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Run, P], R], /
+    ) -> Job[Concatenate[Run, P], P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[AsyncRun, P], R], /
+    ) -> Job[Concatenate[AsyncRun, P], P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Job[P, P, R]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Job[..., ..., Any]:
+        """Make the function a job."""
+        ...
+
+
+class Handler:
+    """A job as the runtime executes it: arguments decoded, its run at hand."""
+
+    def __init__(
+        self, job: Job[Any, Any, Any], services: Services, zones: Mapping[str, ZoneInfo]
+    ) -> None:
+        self.name, self.is_async = job.name, job.signature.is_async
+        self.retry = job.options.retry
+        timeout = job.options.timeout
+        self.timeout = None if timeout is None else duration(timeout, what="timeout")
+        self._job, self._services, self._zones = job, services, zones
+
+    def invoke(self, attempt: Attempt) -> Any:
+        """Call the function with its decoded arguments; an async one returns its awaitable."""
+        return self._awaited(attempt) if self.is_async else self._called(attempt)
+
+    def result(self, value: object) -> str | None:
+        """Encode what the function returned. UsageError: it can't be stored."""
+        return self._job.signature.encode_result(value)
+
+    def _called(self, attempt: Attempt) -> Any:
+        run, args, kwargs = self._prepared(attempt, Run)
+        with entered(run):
+            return self._job.function(*args, **kwargs)
+
+    def _awaited(self, attempt: Attempt) -> Coroutine[Any, Any, Any]:
+        async def awaited() -> Any:
+            run, args, kwargs = self._prepared(attempt, AsyncRun)
+            with entered(run):
+                return await self._job.function(*args, **kwargs)
+
+        return awaited()
+
+    def _prepared(
+        self, attempt: Attempt, colour: type[Run] | type[AsyncRun]
+    ) -> tuple[Run | AsyncRun, tuple[Any, ...], dict[str, Any]]:
+        signature = self._job.signature
+        bound = signature.decode(attempt.run.args)
+        tz = self._zones.get(attempt.run.schedule, ZoneInfo("UTC"))
+        run = colour(attempt, self._services, args=bound, tz=tz)
+        args, kwargs = signature.spread(bound)
+        return run, ((run, *args) if signature.takes_run else args), kwargs

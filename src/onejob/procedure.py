@@ -1,0 +1,247 @@
+"""How one effect happens once.
+
+1. Claim the entry (scope, key). Somebody else's entry in the way: ``core.effect.answer`` decides.
+2. Call, with the provider's key where it has one.
+3. Record what is known. A call that certainly reached nobody is released, one that the provider
+   refused for good is recorded as failed, and every other error leaves the outcome *unknown*.
+
+Under a policy that can settle it (repeat, or ask) an unknown outcome is raised as the call's own
+error, so that the retry policy comes back later: the first request may still be on its way.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Any, Final
+
+from onejob.commands import ledger, runs
+from onejob.core import effect as rules
+from onejob.core.effect import Entry, EntryState, IfUnknown
+from onejob.core.run import State, Token
+from onejob.core.time import SECOND, Instant, moment
+from onejob.effect import Done, Effect, EffectFailed, Failed, NotSent, Redo, Request, Unknown
+from onejob.errors import (
+    EffectUnknown,
+    InProgress,
+    KeyReused,
+    LeaseLost,
+    OutcomeUnknown,
+    StoreError,
+    UsageError,
+)
+from onejob.runtime.events import Events
+from onejob.steps import Call, Steps
+
+#: How often an entry that moves under our hands is looked at again.
+ROUNDS: Final = 5
+
+#: How often an outcome is written before its store's error is raised.
+RECORD_TRIES: Final = 3
+
+_CAUSES_MAX: Final = 10
+
+
+def perform(asked: Request, events: Events) -> Steps[Any]:
+    """Make an effect happen once: the procedure, for either colour."""
+    for _ in range(ROUNDS):
+        token = yield from _claim(asked)
+        if token is not None:
+            return (yield from _call(asked, token, events, first=True))
+        entry = yield from _read(asked)
+        if entry is None:
+            yield from _still_holds(asked)
+            continue
+        owner, content = asked.entry.owner, asked.entry.fingerprint
+        match rules.answer(entry, asked.policy, owner=owner, fingerprint=content):
+            case rules.Replay(result):
+                return asked.results.decode_result(result)
+            case rules.RaiseFailed(error):
+                raise EffectFailed(asked.scope, asked.key, error)
+            case rules.Mismatch():
+                raise KeyReused(asked.scope, asked.key)
+            case rules.Busy(age):
+                raise InProgress(asked.scope, asked.key, age_seconds=age / SECOND)
+            case rules.Unknown(why):
+                raise _unknown(asked, why)
+            case rules.Repeat() | rules.Ask() as decision:
+                # Taken over before anything is asked or called, so that only one does it.
+                token = yield ledger.reclaim(asked.entry, held=entry.token, run=asked.run)
+                if token is None:
+                    yield from _still_holds(asked)
+                    continue
+                if isinstance(decision, rules.Ask):
+                    return (yield from _ask(asked, entry, token, events))
+                return (yield from _call(asked, token, events, first=False))
+    raise InProgress(asked.scope, asked.key, age_seconds=0.0)
+
+
+def _claim(asked: Request) -> Steps[Token | None]:
+    if asked.run is None:
+        command = ledger.claim(asked.entry)
+    else:
+        command = ledger.claim_in_run(asked.run, asked.entry)
+    try:
+        token: Token | None = yield command
+    except OutcomeUnknown:
+        # Nobody calls under this owner and key but us, so an entry of ours is this very claim.
+        entry = yield from _read(asked)
+        ours = entry is not None and entry.owner == asked.entry.owner
+        return entry.token if entry and ours and entry.state is EntryState.CLAIMED else None
+    return token
+
+
+def _read(asked: Request) -> Steps[Entry | None]:
+    entries: tuple[Entry, ...] = yield ledger.read(asked.scope, [asked.key])
+    return entries[0] if entries else None
+
+
+def _still_holds(asked: Request) -> Steps[None]:
+    """Raise LeaseLost where the reason of a refusal is that the attempt is superseded."""
+    if asked.run is None:
+        return
+    standing = (yield runs.standings([asked.run.id])).get(asked.run.id)
+    if (
+        standing is None
+        or (standing.token, standing.replica) != (asked.run.token, asked.run.replica)
+        or standing.state is not State.RUNNING
+    ):
+        why = "another attempt has superseded it, or it has ended"
+        raise LeaseLost(f"run {asked.scope}", token=asked.run.token, why=why)
+
+
+def _call(asked: Request, token: Token, events: Events, *, first: bool) -> Steps[Any]:
+    try:
+        value = yield asked.call
+    except Exception as error:
+        yield from _failed(asked, token, error, events, first=first)
+        raise
+    return (yield from _done(asked, token, value, events))
+
+
+def _done(asked: Request, token: Token, value: Any, events: Events) -> Steps[Any]:
+    # Recorded even where the result can't be: the effect has happened, whatever it returned.
+    result: str | None = None
+    problem: UsageError | None = None
+    try:
+        result = asked.results.encode_result(value)
+    except UsageError as error:
+        problem = error
+    yield from _record(asked, token, EntryState.DONE, events, result=result)
+    if problem is not None:
+        raise UsageError(
+            f"{problem} The effect has happened and is recorded as done, without its result. Let "
+            "the call return what a repeat should get, such as the receipt's id."
+        ) from None
+    return value
+
+
+def _failed(
+    asked: Request, token: Token, error: Exception, events: Events, *, first: bool
+) -> Steps[None]:
+    """Write down what an error of the call means; the caller raises it again afterwards."""
+    if asked.final and isinstance(error, asked.final):
+        yield from _record(asked, token, EntryState.FAILED, events, error=_text(error))
+        return
+    if _not_sent(error) and first:
+        yield from _release(asked, token, events)
+        return
+    # A repeat that was not sent says nothing about the call before it: still unknown.
+    try:
+        yield from _record(asked, token, EntryState.UNKNOWN, events, error=_text(error))
+    except StoreError:
+        pass  # an entry that stays claimed by a finished attempt is unknown as well
+    if asked.policy.if_unknown is IfUnknown.RAISE:
+        raise _unknown(asked, _text(error)) from error
+
+
+def _ask(asked: Request, entry: Entry, token: Token, events: Events) -> Steps[Any]:
+    assert asked.resolver is not None, "a policy to ask comes with whom to ask"
+    claimed_at = moment(Instant(entry.claimed))
+    told = Effect(asked.scope, asked.key, asked.provider_key, claimed_at, entry.attempt)
+    try:
+        resolution = yield Call(asked.resolver, (told,))
+    except Exception as error:
+        yield from _record(asked, token, EntryState.UNKNOWN, events, error=_text(error))
+        raise
+    match resolution:
+        case Done(result):
+            return (yield from _done(asked, token, result, events))
+        case Redo():
+            return (yield from _call(asked, token, events, first=True))
+        case Failed(reason):
+            yield from _record(asked, token, EntryState.FAILED, events, error=reason)
+            raise EffectFailed(asked.scope, asked.key, reason)
+        case _:
+            why = "the provider cannot say"
+            if not isinstance(resolution, Unknown):
+                why = f"the resolver returned {type(resolution).__name__}, not a resolution"
+            yield from _record(asked, token, EntryState.UNKNOWN, events, error=why)
+            raise _unknown(asked, why)
+
+
+def _record(
+    asked: Request,
+    token: Token,
+    state: EntryState,
+    events: Events,
+    *,
+    result: str | None = None,
+    error: str | None = None,
+) -> Steps[None]:
+    command = ledger.record(
+        asked.scope,
+        asked.key,
+        token=token,
+        state=state,
+        result=result,
+        error=error,
+        keep=asked.keep,
+    )
+    for tries_left in reversed(range(RECORD_TRIES)):
+        try:
+            accepted = yield command
+        except StoreError:
+            if not tries_left:
+                raise
+        else:
+            if not accepted:
+                _superseded(asked, token, state, events)
+            return
+
+
+def _release(asked: Request, token: Token, events: Events) -> Steps[None]:
+    try:
+        accepted = yield ledger.release(asked.scope, asked.key, token=token)
+    except StoreError:
+        return  # the claim stays, and is settled as unknown: the safe side
+    if not accepted:
+        events.emit("effect.released", scope=asked.scope, key=asked.key, token=token, found=False)
+
+
+def _superseded(asked: Request, token: Token, state: EntryState, events: Events) -> None:
+    """Report what a superseded caller knows: the entry is somebody else's now."""
+    events.emit(
+        "effect.superseded", scope=asked.scope, key=asked.key, token=token, outcome=state.value
+    )
+    raise LeaseLost(
+        f"effect {asked.key!r} in {asked.scope!r}",
+        token=token,
+        why=f"somebody took it over during the call, which ended {state.value}",
+    )
+
+
+def _unknown(asked: Request, why: str) -> EffectUnknown:
+    return EffectUnknown(asked.scope, asked.key, provider_key=asked.provider_key, why=why)
+
+
+def _not_sent(error: BaseException) -> bool:
+    cause: BaseException | None = error
+    for _ in range(_CAUSES_MAX):
+        if isinstance(cause, NotSent | ConnectionRefusedError | socket.gaierror):
+            return True
+        cause = None if cause is None else cause.__cause__
+    return False
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,261 @@
+"""Runs from outside a handler: enqueue them, look at them, act on them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from onejob.commands import runs, views
+from onejob.commands.runs import Known, Made, NewRun
+from onejob.commands.views import RunView
+from onejob.core.run import RunId
+from onejob.core.time import SECOND, Duration, Instant, duration, moment
+from onejob.errors import InProgress, UsageError
+from onejob.services import Services
+from onejob.steps import Steps, acarry, carry
+
+#: Runs made by one command.
+BATCH: Final = 1_000
+
+#: How often a key is tried whose run cannot be seen: it was deleted, or is not committed yet.
+ROUNDS: Final = 5
+
+_LOOK_FIRST: Final = 0.02
+_LOOK_LONGEST: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """What enqueueing answers.
+
+    ``created`` is False where ``key`` was known: ``run_id`` is then the earlier run, and
+    ``conflict`` tells that its arguments were others.
+    """
+
+    run_id: int
+    created: bool
+    conflict: bool
+    key: str
+
+
+def enqueue(batch: Sequence[NewRun]) -> Steps[list[Enqueued]]:
+    """Make runs, or find the ones that hold their keys; answers in the order of ``batch``."""
+    answers: list[Enqueued] = []
+    for start in range(0, len(batch), BATCH):
+        answers += yield from _enqueue(batch[start : start + BATCH])
+    return answers
+
+
+def _enqueue(batch: Sequence[NewRun]) -> Steps[list[Enqueued]]:
+    answers: dict[int, Enqueued] = {}
+    for _ in range(ROUNDS):
+        places = [place for place in range(len(batch)) if place not in answers]
+        made: tuple[Made, ...] = yield runs.enqueue([batch[place] for place in places])
+        for one in made:
+            place = places[one.place]
+            answers[place] = Enqueued(int(one.id), True, False, batch[place].key)
+        for place in places:
+            if place not in answers:
+                run = batch[place]
+                known: Known | None = yield runs.by_key(run.kind, run.job, run.key)
+                if known is not None:
+                    conflict = known.fingerprint != run.fingerprint
+                    answers[place] = Enqueued(int(known.id), False, conflict, run.key)
+        if len(answers) == len(batch):
+            return [answers[place] for place in range(len(batch))]
+    hidden = next(run for place, run in enumerate(batch) if place not in answers)
+    # A snapshot that is older than the run which holds the key will never show it.
+    raise InProgress(hidden.job, hidden.key, age_seconds=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """A run as the store has it. ``outcome`` is set once ``state`` is ended."""
+
+    id: int
+    job: str
+    key: str
+    state: str
+    outcome: str | None
+    attempt: int
+    deaths: int
+    interrupted: int
+    token: int
+    replica: str | None
+    queue: str
+    priority: int
+    due: datetime
+    started: datetime | None
+    ended: datetime | None
+    error: str | None
+    result: Any
+    progress: Any
+    schedule: str | None
+    fire_time: datetime | None
+
+
+class Runs:
+    """``app.runs``: look runs up, retry, cancel, wait for them."""
+
+    def __init__(self, services: Callable[[], Services]) -> None:
+        self._services = services
+
+    def get(self, run_id: int) -> RunInfo | None:
+        """Read one run; None where it is unknown, or was purged."""
+        return carry(_get(run_id), self._services().run())
+
+    async def aget(self, run_id: int) -> RunInfo | None:
+        """The same in a loop."""
+        return await acarry(_get(run_id), self._services().arun())
+
+    def find(
+        self, *, job: str = "", key: str = "", state: str = "", schedule: str = "", limit: int = 50
+    ) -> list[RunInfo]:
+        """Read runs, newest first. ``state`` may also be an outcome; "" means any."""
+        steps = _find(job=job, key=key, state=state, schedule=schedule, limit=limit)
+        return carry(steps, self._services().run())
+
+    async def afind(
+        self, *, job: str = "", key: str = "", state: str = "", schedule: str = "", limit: int = 50
+    ) -> list[RunInfo]:
+        """The same in a loop."""
+        steps = _find(job=job, key=key, state=state, schedule=schedule, limit=limit)
+        return await acarry(steps, self._services().arun())
+
+    def retry(self, run_id: int) -> bool:
+        """Bring an ended, parked or unknown run back under its old id and key.
+
+        False: it is live already, unknown, or its key has gone to another run meanwhile.
+        """
+        return carry(_retry(run_id, self._services()), self._services().run())
+
+    async def aretry(self, run_id: int) -> bool:
+        """The same in a loop."""
+        return await acarry(_retry(run_id, self._services()), self._services().arun())
+
+    def cancel(self, run_id: int) -> bool:
+        """End a run that is not running as cancelled. False: it runs, has ended, or is unknown."""
+        return carry(_cancel(run_id, self._services()), self._services().run())
+
+    async def acancel(self, run_id: int) -> bool:
+        """The same in a loop."""
+        return await acarry(_cancel(run_id, self._services()), self._services().arun())
+
+    def wait(self, run_id: int, *, timeout: Duration | None = None) -> RunInfo:
+        """Wait until a run has ended, and return it.
+
+        Raises TimeoutError after ``timeout``, LookupError for a run that nobody knows.
+        """
+        for pause in _pauses(timeout):
+            if (ended := _ended(run_id, self.get(run_id))) is not None:
+                return ended
+            time.sleep(pause)
+        raise _timed_out(run_id, timeout)
+
+    async def await_(self, run_id: int, *, timeout: Duration | None = None) -> RunInfo:
+        """The same in a loop (``await`` itself is a word of the language)."""
+        for pause in _pauses(timeout):
+            if (ended := _ended(run_id, await self.aget(run_id))) is not None:
+                return ended
+            await asyncio.sleep(pause)
+        raise _timed_out(run_id, timeout)
+
+
+def _get(run_id: int) -> Steps[RunInfo | None]:
+    view: RunView | None = yield views.run_get(_checked(run_id))
+    return None if view is None else _info(view)
+
+
+def _find(*, job: str, key: str, state: str, schedule: str, limit: int) -> Steps[list[RunInfo]]:
+    if not 1 <= limit <= 10_000:
+        raise UsageError(f"limit={limit!r} must be from 1 to 10,000.")
+    found: tuple[RunView, ...] = yield views.runs(
+        job=job, state=state, key=key, schedule=schedule, limit=limit
+    )
+    return [_info(view) for view in found]
+
+
+def _retry(run_id: int, services: Services) -> Steps[bool]:
+    back: bool = yield runs.retry(RunId(_checked(run_id)))
+    if back:
+        services.wake()
+    return back
+
+
+def _cancel(run_id: int, services: Services) -> Steps[bool]:
+    ended: bool = yield runs.cancel(RunId(_checked(run_id)), keep=services.keep)
+    return ended
+
+
+def _checked(run_id: object) -> int:
+    if not isinstance(run_id, int) or isinstance(run_id, bool) or not 0 <= run_id < 2**63:
+        raise UsageError(
+            f"a run's id is a whole number, not {run_id!r}. enqueue() returns it as run_id."
+        )
+    return run_id
+
+
+def _pauses(timeout: Duration | None) -> Iterator[float]:
+    """Yield how long to pause between looks: longer each time, within the timeout."""
+    ends = None
+    if timeout is not None:
+        ends = time.monotonic() + duration(timeout, what="timeout") / SECOND
+    pause = _LOOK_FIRST
+    while True:
+        left = pause if ends is None else ends - time.monotonic()
+        yield max(0.0, min(pause, left))
+        if left <= 0:
+            return
+        pause = min(pause * 1.5, _LOOK_LONGEST)
+
+
+def _ended(run_id: int, run: RunInfo | None) -> RunInfo | None:
+    if run is None:
+        raise LookupError(
+            f"no run {run_id} is known here; runs are purged once their time has passed."
+        )
+    return run if run.ended is not None else None
+
+
+def _timed_out(run_id: int, timeout: Duration | None) -> TimeoutError:
+    return TimeoutError(
+        f"run {run_id} has not ended within {timeout}; it goes on, look at it later."
+    )
+
+
+def _info(view: RunView) -> RunInfo:
+    return RunInfo(
+        id=view.id,
+        job=view.job,
+        key=view.key,
+        state=view.state,
+        outcome=view.outcome,
+        attempt=view.attempt,
+        deaths=view.deaths,
+        interrupted=view.interrupted,
+        token=view.token,
+        replica=view.replica or None,
+        queue=view.queue,
+        priority=view.priority,
+        due=moment(Instant(view.due)),
+        started=_moment(view.started),
+        ended=_moment(view.ended),
+        error=view.error,
+        result=_json(view.result),
+        progress=_json(view.progress),
+        schedule=view.schedule or None,
+        fire_time=_moment(view.fire_time),
+    )
+
+
+def _moment(at: int | None) -> datetime | None:
+    return moment(Instant(at)) if at else None
+
+
+def _json(text: str | None) -> Any:
+    return json.loads(text) if text else None

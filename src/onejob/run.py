@@ -1,0 +1,392 @@
+"""What a handler is given: which run this is, how long it has, and how to write once.
+
+``Run`` is for functions and ``AsyncRun`` for coroutines; both check and decide in one place. Every
+write goes through the store under this attempt's claim (id, token, replica), so a superseded
+attempt is refused there, whatever it believes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar
+from zoneinfo import ZoneInfo
+
+from onejob.commands import ledger, runs
+from onejob.core.names import check_name
+from onejob.core.run import Claim, End, Outcome, State
+from onejob.core.time import SECOND, Duration, Instant, in_zone
+from onejob.effect import FinalErrors, IfUnknownOption, Options, Request, request
+from onejob.errors import InProgress, UsageError
+from onejob.procedure import perform
+from onejob.runtime.attempt import Attempt
+from onejob.services import Services
+from onejob.steps import Steps, acarry, carry
+from onejob.transaction import open_transaction
+
+T = TypeVar("T")
+
+_NOTE_CHARACTERS_MAX: Final = 1_000
+
+_UTC: Final = ZoneInfo("UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    """A transaction that holds a run's row until it ends."""
+
+    run: Claim
+    adapter: Any
+
+
+_current: ContextVar[Run | AsyncRun] = ContextVar("onejob_run")
+#: The fenced transactions of this context, so that nothing here waits for its own row.
+_fences: ContextVar[tuple[_Fence, ...]] = ContextVar("onejob_fences", default=())
+
+
+def current_run() -> Run | AsyncRun:
+    """Return the run that this code is called from, at any depth below its handler.
+
+    Threads see it where they are given the handler's context (``asyncio.to_thread``,
+    ``contextvars.copy_context``). Raises UsageError outside a run.
+    """
+    try:
+        return _current.get()
+    except LookupError:
+        raise UsageError(
+            "there is no run here: this code was not called from a job's handler. Pass the run as "
+            "an argument, or enqueue the job."
+        ) from None
+
+
+@contextmanager
+def entered(run: Run | AsyncRun) -> Iterator[None]:
+    """Make ``run`` the current one for the code inside."""
+    before = _current.set(run)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+class _Facts:
+    """What both colours know and check. Safe to use from the handler's own threads."""
+
+    def __init__(
+        self, attempt: Attempt, services: Services, *, args: Mapping[str, object], tz: ZoneInfo
+    ) -> None:
+        self._attempt, self._services = attempt, services
+        self._args, self._tz = args, tz
+        self._calling: set[str] = set()
+        remaining = attempt.remaining()
+        now = datetime.now(UTC)
+        self._deadline = None if remaining is None else now + timedelta(microseconds=remaining)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.job}/{self.key} attempt {self.attempt}>"
+
+    @property
+    def id(self) -> int:
+        """Return the run's number; a retried run keeps it."""
+        return int(self._attempt.run.id)
+
+    @property
+    def job(self) -> str:
+        """Return the job's name."""
+        return self._attempt.run.job
+
+    @property
+    def key(self) -> str:
+        """Return what names this run among those of its job."""
+        return self._attempt.run.key
+
+    @property
+    def attempt(self) -> int:
+        """Return the number of this attempt, from 1."""
+        return self._attempt.run.attempt
+
+    @property
+    def token(self) -> int:
+        """Return this attempt's fencing token: higher than every earlier one."""
+        return int(self._attempt.run.token)
+
+    @property
+    def replica(self) -> str:
+        """Return the id of the replica that executes this attempt."""
+        return str(self._attempt.run.replica)
+
+    @property
+    def args(self) -> Mapping[str, object]:
+        """Return the arguments by name."""
+        return self._args
+
+    @property
+    def fire_time(self) -> datetime | None:
+        """Return the fire time in the schedule's zone; None for a run that no schedule made."""
+        at = self._attempt.run.fire_time
+        return in_zone(Instant(at), self._tz) if at else None
+
+    @property
+    def deadline(self) -> datetime | None:
+        """Return when the job's timeout ends this attempt; None where it has none."""
+        return self._deadline
+
+    def check(self) -> None:
+        """Raise LeaseLost once this attempt is superseded, cancelled or its lease is over."""
+        self._attempt.check()
+
+    def remaining(self) -> float | None:
+        """Return the seconds left until the deadline; None where there is none."""
+        remaining = self._attempt.remaining()
+        return None if remaining is None else remaining / SECOND
+
+    @property
+    def _claim(self) -> Claim:
+        return self._attempt.run.claim
+
+    @property
+    def _scope(self) -> str:
+        return self._attempt.run.scope
+
+    def _outside(self, what: str) -> None:
+        """Refuse what would wait for a row that this very context has locked."""
+        self._attempt.check()
+        for fence in _fences.get():
+            if fence.run == self._claim and fence.adapter.open:
+                raise UsageError(
+                    f"{what} inside a fenced transaction of the same run would wait for itself: "
+                    "the run is locked until that transaction ends. Move it before or after the "
+                    "transaction."
+                )
+
+    def _fenced(self, adapter: Any) -> tuple[_Fence, ...]:
+        return (*(f for f in _fences.get() if f.adapter.open), _Fence(self._claim, adapter))
+
+    def _hold(self) -> Steps[None]:
+        self._attempt.check()
+        held = yield runs.fence(self._claim, idle_limit=self._services.longest)
+        if not held:
+            self._superseded()
+
+    def _complete(self) -> Steps[None]:
+        end = End(Outcome.SUCCEEDED)
+        ended = yield runs.settle([(self._claim, end)], keep=self._services.keep)
+        if not ended:
+            self._superseded()
+
+    def _fence(self, complete: bool) -> Steps[None]:
+        yield from self._hold()
+        if complete:
+            yield from self._complete()
+
+    def _first(self, key: str) -> Steps[bool]:
+        keep = self._services.keep_effects
+        inserted: bool = yield ledger.first_in_run(self._claim, self._scope, key, keep=keep)
+        if not inserted:
+            yield from self._hold()
+        return inserted
+
+    def _progress(self, done: float, total: float | None, note: str) -> Steps[None]:
+        text = json.dumps({"done": done, "total": total, "note": note}, ensure_ascii=False)
+        if (yield runs.progress(self._claim, text)):
+            return
+        # Refused, or its row is locked for a moment by a transaction in another thread.
+        standing = (yield runs.standings([self._claim.id])).get(self._claim.id)
+        if (
+            standing is None
+            or standing.state is not State.RUNNING
+            or ((standing.token, standing.replica) != (self._claim.token, self._claim.replica))
+        ):
+            self._superseded()
+
+    def _superseded(self) -> None:
+        self._attempt.revoke("another attempt has superseded it, or it has ended")
+        self._attempt.check()
+
+    def _check_progress(self, done: float, total: float | None, note: str) -> None:
+        self._outside("progress")
+        for what, value in (("done", done), ("total", total)):
+            if value is not None and not (isinstance(value, int | float) and 0 <= value < 2**63):
+                raise UsageError(f"{what}={value!r} must be a number from 0.")
+        if not isinstance(note, str) or len(note) > _NOTE_CHARACTERS_MAX:
+            raise UsageError(f"note must be text of at most {_NOTE_CHARACTERS_MAX:,} characters.")
+
+    def _request(
+        self,
+        key: str,
+        call: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        options: Options,
+    ) -> Request:
+        self._outside("effect")
+        owner = f"{self.replica}/{self.token}"
+        claim = self._claim
+        return request(
+            self._services, self._scope, key, call, args, kwargs, options, owner=owner, run=claim
+        )
+
+    @contextmanager
+    def _alone(self, key: str) -> Iterator[None]:
+        """Refuse the same key beside itself: an entry of this attempt is then always our own."""
+        if key in self._calling:
+            raise InProgress(self._scope, key, age_seconds=0.0)
+        self._calling.add(key)
+        try:
+            yield
+        finally:
+            self._calling.discard(key)
+
+
+class Run(_Facts):
+    """The run that a sync handler executes."""
+
+    def progress(self, done: float, total: float | None = None, note: str = "") -> None:
+        """Record how far this attempt has come, for people who look. Raises LeaseLost."""
+        self._check_progress(done, total, note)
+        carry(self._progress(done, total, note), self._services.run())
+
+    @contextmanager
+    def transaction(self, complete: bool = False) -> Iterator[Any]:
+        """Open a transaction in the store, fenced: yields a connection of the store's driver.
+
+        Commits at the end, and only while this attempt is the valid one; with ``complete`` the run
+        ends as succeeded in the same commit (what the handler returns is then not kept). On SQLite
+        it lasts a third of the lease at most. Raises LeaseLost, and then nothing was written.
+        """
+        self._outside("transaction")
+        services = self._services
+        with services.store.transaction(longest=services.longest) as connection:
+            run = services.run(connection)
+            carry(self._hold(), run)
+            before = _fences.set(self._fenced(services.adapted(connection)))
+            try:
+                yield connection
+            finally:
+                _fences.reset(before)
+            if complete:
+                carry(self._complete(), run)
+        self._attempt.settled = self._attempt.settled or complete
+
+    def fence(self, *, within: object, complete: bool = False) -> None:
+        """Lock this run in a transaction that you opened, to its end.
+
+        Your transaction then commits only while this attempt is the valid one. With ``complete``
+        the run ends in it as succeeded. Raises LeaseLost: roll back.
+        """
+        adapter = self._services.adapted(within)
+        carry(self._fence(complete), self._services.run(within))
+        _fences.set(self._fenced(adapter))
+
+    def first(self, key: str, *, within: object) -> bool:
+        """Tell whether this is the first time for ``key`` in this run, in your transaction.
+
+        True: go on, and commit. False: it has been done. Known for as long as effects are kept.
+        """
+        check_name(key, what="key")
+        return carry(self._first(key), self._services.run(within))
+
+    def effect(
+        self,
+        key: str,
+        call: Callable[..., T],
+        /,
+        *args: Any,
+        if_unknown: IfUnknownOption = "raise",
+        pass_key_as: str | None = None,
+        fingerprint: object = None,
+        provider_keeps: Duration | None = None,
+        final: FinalErrors = (),
+        **kwargs: Any,
+    ) -> T:
+        """Call something outside once: claimed before the call, recorded after it.
+
+        A repeat returns the recorded result. An error of the call leaves the outcome unknown unless
+        it says that nothing was sent (``NotSent``) or is among ``final``; ``if_unknown`` is how an
+        unknown outcome is settled. Raises EffectUnknown, EffectFailed, KeyReused, InProgress,
+        LeaseLost, and what the call raised.
+        """
+        options = Options(
+            if_unknown=if_unknown,
+            pass_key_as=pass_key_as,
+            fingerprint=fingerprint,
+            provider_keeps=provider_keeps,
+            final=final,
+        )
+        asked = self._request(key, call, args, kwargs, options)
+        asked.refuse_async()
+        with self._alone(key):
+            result: T = carry(perform(asked, self._services.events), self._services.run())
+        return result
+
+
+class AsyncRun(_Facts):
+    """The run that an async handler executes: the same, awaited."""
+
+    async def progress(self, done: float, total: float | None = None, note: str = "") -> None:
+        """Record how far this attempt has come; see :meth:`Run.progress`."""
+        self._check_progress(done, total, note)
+        await acarry(self._progress(done, total, note), self._services.arun())
+
+    @asynccontextmanager
+    async def transaction(self, complete: bool = False) -> AsyncIterator[Any]:
+        """Open a fenced transaction; see :meth:`Run.transaction`.
+
+        Yields a ``psycopg.AsyncConnection``; on SQLite, which has none, the sqlite3 connection.
+        """
+        self._outside("transaction")
+        services = self._services
+        async with open_transaction(services) as connection:
+            run = services.arun(connection)
+            await acarry(self._hold(), run)
+            before = _fences.set(self._fenced(services.adapted(connection)))
+            try:
+                yield connection
+            finally:
+                _fences.reset(before)
+            if complete:
+                await acarry(self._complete(), run)
+        self._attempt.settled = self._attempt.settled or complete
+
+    async def fence(self, *, within: object, complete: bool = False) -> None:
+        """Lock this run in a transaction that you opened; see :meth:`Run.fence`."""
+        adapter = self._services.adapted(within)
+        await acarry(self._fence(complete), self._services.arun(within))
+        _fences.set(self._fenced(adapter))
+
+    async def first(self, key: str, *, within: object) -> bool:
+        """Tell whether this is the first time for ``key``; see :meth:`Run.first`."""
+        check_name(key, what="key")
+        return await acarry(self._first(key), self._services.arun(within))
+
+    async def effect(
+        self,
+        key: str,
+        call: Callable[..., Any],
+        /,
+        *args: Any,
+        if_unknown: IfUnknownOption = "raise",
+        pass_key_as: str | None = None,
+        fingerprint: object = None,
+        provider_keeps: Duration | None = None,
+        final: FinalErrors = (),
+        **kwargs: Any,
+    ) -> Any:
+        """Call something outside once; see :meth:`Run.effect`.
+
+        An async function is awaited, a sync one called in a thread.
+        """
+        options = Options(
+            if_unknown=if_unknown,
+            pass_key_as=pass_key_as,
+            fingerprint=fingerprint,
+            provider_keeps=provider_keeps,
+            final=final,
+        )
+        asked = self._request(key, call, args, kwargs, options)
+        with self._alone(key):
+            return await acarry(perform(asked, self._services.events), self._services.arun())

@@ -1,0 +1,135 @@
+"""One replica of an App in this process: started, kept trying while its store is away, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from onejob.errors import SchemaMismatch, StoreError
+from onejob.runtime.attempt import Executable
+from onejob.runtime.lane import ThreadHost
+from onejob.runtime.replica import Replica
+from onejob.runtime.settings import Declared, Settings
+from onejob.services import Services
+
+_PAUSE_FIRST = 0.5
+_PAUSE_LONGEST = 10.0
+
+
+class Serving:
+    """A replica with a beginning and an end. ``serve`` runs it in the caller's loop, once."""
+
+    def __init__(
+        self,
+        services: Services,
+        executables: Mapping[str, Executable],
+        declared: Sequence[Declared],
+        settings: Settings,
+        *,
+        check: Callable[[], None],
+    ) -> None:
+        self.settings = settings
+        self._services, self._check = services, check
+        self._executables, self._declared = executables, declared
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._stopped = False
+        self.replica: Replica | None = None
+
+    @property
+    def id(self) -> str:
+        """Return the replica's id, "" until it has joined the fleet."""
+        replica = self.replica
+        membership = None if replica is None else replica.membership
+        return "" if membership is None else str(membership.id)
+
+    async def serve(self) -> bool:
+        """Work until stopped; return whether work was left unfinished."""
+        with self._lock:
+            self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+            if self._stopped:
+                return False
+        if not await self._answered(self._stopping):
+            return False
+        services = self._services
+        lane = services.store.lane(patience=self.settings.lease // 3)  # type: ignore[arg-type]
+        host = ThreadHost(lane, services.store.where)
+        self.replica = Replica(
+            services.astore,
+            host,
+            self._executables,
+            self._declared,
+            self.settings,
+            events=services.events,
+        )
+        if self._stopping.is_set():
+            self.replica.stop()
+        try:
+            return await self.replica.serve()
+        finally:
+            self.replica = None
+
+    def stop(self) -> None:
+        """Begin the drain. Safe from any thread, at any time."""
+        with self._lock:
+            self._stopped = True
+            loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._stop)
+
+    def wake(self) -> None:
+        """Say that there may be work. Safe from any thread."""
+        replica = self.replica
+        if replica is not None and self._loop is not None and not self._loop.is_closed():
+            replica.wake()
+
+    def _stop(self) -> None:
+        assert self._stopping is not None, "a loop comes with its event"
+        self._stopping.set()
+        if self.replica is not None:
+            self.replica.stop()
+
+    async def _answered(self, stopping: asyncio.Event) -> bool:
+        """Wait until the store is there with the right schema. False: stopped before that."""
+        pause = _PAUSE_FIRST
+        while not stopping.is_set():
+            try:
+                await asyncio.to_thread(self._check)
+            except StoreError as error:
+                missing = isinstance(error, SchemaMismatch)
+                name = "store.schema" if missing else "store.trouble"
+                self._services.events.emit(name, where=self._services.store.where, error=str(error))
+            else:
+                return True
+            try:
+                await asyncio.wait_for(stopping.wait(), pause)
+            except TimeoutError:
+                pause = min(pause * 2, _PAUSE_LONGEST)
+        return False
+
+
+class Background:
+    """A Serving in a daemon thread with a loop of its own."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.serving = serving
+        self.left = False
+        self._thread = threading.Thread(target=self._main, name="onejob", daemon=True)
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether the thread runs."""
+        return self._thread.is_alive()
+
+    def stop(self, seconds: float) -> bool:
+        """Drain and end the thread, waiting so long at most; return whether work was left."""
+        self.serving.stop()
+        if self._thread is not threading.current_thread():
+            self._thread.join(seconds)
+        return self.left or self._thread.is_alive()
+
+    def _main(self) -> None:
+        self.left = asyncio.run(self.serving.serve())

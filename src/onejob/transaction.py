@@ -1,0 +1,91 @@
+"""A transaction of the store's, held open by code in a loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import Any, TypeVar
+
+from onejob.errors import OutcomeUnknown, StoreUnavailable
+from onejob.services import Services
+
+T = TypeVar("T")
+
+#: A connection attempt ends after this long.
+CONNECT_SECONDS = 5
+
+
+@asynccontextmanager
+async def open_transaction(services: Services) -> AsyncIterator[Any]:
+    """Open a transaction for code in this loop, and commit it at the end.
+
+    On PostgreSQL through an async connection of its own. SQLite's driver has none: the transaction
+    is begun and ended in a thread, and its connection may be used in the loop.
+    """
+    if services.store.dialect == "postgresql":
+        async with _postgresql(services) as connection:
+            yield connection
+    else:
+        transaction = services.store.transaction(longest=services.longest)
+        async with _in_threads(transaction) as connection:
+            yield connection
+
+
+@asynccontextmanager
+async def _in_threads(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
+    """Enter and leave a blocking context manager in threads, whatever is cancelled meanwhile."""
+    entering = asyncio.ensure_future(asyncio.to_thread(manager.__enter__))
+    try:
+        value = await asyncio.shield(entering)
+    except asyncio.CancelledError as cancelled:
+        # Entered all the same: left again by the thread that has entered it.
+        if await _quietly(entering):
+            await asyncio.to_thread(_leave, manager, cancelled)
+        raise
+    try:
+        yield value
+    except BaseException as error:
+        # shielded: a transaction that is never ended would stop every other writer
+        if not await asyncio.shield(asyncio.to_thread(_leave, manager, error)):
+            raise
+    else:
+        await asyncio.shield(asyncio.to_thread(manager.__exit__, None, None, None))
+
+
+async def _quietly(entering: asyncio.Future[Any]) -> bool:
+    await asyncio.wait([entering])
+    return entering.exception() is None
+
+
+def _leave(manager: AbstractContextManager[Any], error: BaseException) -> bool:
+    try:
+        return bool(manager.__exit__(type(error), error, error.__traceback__))
+    except BaseException as raised:
+        if raised is not error:
+            raise
+        return False
+
+
+@asynccontextmanager
+async def _postgresql(services: Services) -> AsyncIterator[Any]:
+    import psycopg
+
+    where = services.store.where
+    try:
+        connection = await psycopg.AsyncConnection.connect(
+            services.url, autocommit=True, connect_timeout=CONNECT_SECONDS
+        )
+    except psycopg.OperationalError as error:
+        raise StoreUnavailable(where, _first_line(error)) from error
+    try:
+        async with connection, connection.transaction():
+            yield connection
+    except psycopg.OperationalError as error:
+        if error.sqlstate is None:
+            raise OutcomeUnknown("transaction", where, _first_line(error)) from error
+        raise
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
