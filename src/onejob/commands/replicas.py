@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from onejob.commands.command import Command, Parameters, Row, as_json, count, found
+from onejob.core.retry import OnLoss
 from onejob.core.run import Claim, ReplicaId, RunId, Token
 
 
@@ -40,7 +41,7 @@ class Lost:
     key: str
     attempt: int
     deaths: int
-    on_loss: str
+    on_loss: OnLoss
 
 
 @dataclass(frozen=True, slots=True)

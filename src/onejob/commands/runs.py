@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from onejob.commands.command import Command, Parameters, Row, as_json, count, found
+from onejob.core.retry import OnLoss
 from onejob.core.run import (
     Again,
     Claim,
@@ -49,7 +50,7 @@ class NewRun:
     priority: int = 0
     at: int | None = None
     delay: int = 0
-    on_loss: str = "retry"
+    on_loss: OnLoss = "retry"
     fingerprint: str = ""
 
 
@@ -234,7 +235,7 @@ def _movement(settlement: Settlement) -> Mapping[str, object]:
             }
         case Park():
             return {"to": "parked", "outcome": "parked", "refund": 1}
-        case LeaveUnknown(reason):
+        case LeaveUnknown(reason=reason):
             return {"to": "unknown", "outcome": "unknown", "error": reason}
 
 

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 
 from onejob.commands.command import Command, Parameters, Row, as_json, found
 
+from onejob.core.retry import OnLoss
+
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
@@ -54,7 +56,7 @@ class Fire:
     args: str
     queue: str
     priority: int
-    on_loss: str
+    on_loss: OnLoss
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +155,11 @@ def tick(
     return Command("schedule_tick", {"batch": as_json(batch), "replica": replica, "now": now}, _ticked)
 
 
-def mark_broken(name: str, *, revision: int, why: str) -> Command[bool]:
+def mark_broken(
+    name: str, *, revision: int, why: str, now: int | None = None
+) -> Command[bool]:
     """Record that a schedule's next fire time can't be computed; it stops, the others go on."""
-    parameters: Parameters = {"name": name, "revision": revision, "why": why}
+    parameters: Parameters = {"name": name, "revision": revision, "why": why, "now": now}
     return Command("schedule_broken", parameters, found, repeatable=True)
 
 

@@ -58,14 +58,22 @@ class Look:
     local: int
 
 
-def may_judge(previous: Look | None, current: Look, *, lease: Span) -> bool:
-    """Tell whether this look may declare replicas dead.
+def sound(previous: Look | None, current: Look, *, lease: Span) -> bool:
+    """Tell whether time passed soundly between two looks.
 
-    Only when the store's clock and ours advanced alike since the previous look, and looks were no
-    more than a lease apart: after an outage (or a long write on SQLite, or our own suspend)
-    healthy replicas could not renew either, and must be given one lease to do so.
+    The store's clock and ours advanced alike, and the looks were no more than a lease apart.
     """
     if previous is None:
         return False
     store, local = current.store - previous.store, current.local - previous.local
     return 0 <= local <= lease and abs(store - local) <= margin(lease)
+
+
+def may_judge(*, looking_since: int, renewing_since: int, now: int, lease: Span) -> bool:
+    """Tell whether a replica may declare others dead.
+
+    Only after it has itself looked soundly and renewed punctually for one whole lease: after an
+    outage, our own suspend, or a long write on SQLite, healthy replicas could not renew either,
+    and must be given one lease to do so.
+    """
+    return now - max(looking_since, renewing_since) >= lease

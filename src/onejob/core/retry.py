@@ -16,6 +16,9 @@ from onejob.errors import UsageError
 MAX_DEATHS: Final = 3
 """The third replica that dies under a run is the last one."""
 
+FIRST_DEATH_WAIT_MAX: Final = Span(SECOND // 5)
+"""How long a run that has outlived one replica waits at the most."""
+
 MAX_INTERRUPTIONS: Final = 20
 """Clean stops that give a run back without spending an attempt."""
 
@@ -162,9 +165,9 @@ class Settle:
 def after_death(*, deaths: int, on_loss: OnLoss, jitter: float) -> GiveBack | Bury | Settle:
     """Decide what follows when the replica of a run died; ``deaths`` counts this one.
 
-    ``on_loss`` is the job's ``on_replica_loss``. Given back with a short wait that grows with the
-    deaths and differs by jitter in [0, 1), so that the runs of one dead replica do not come back
-    in the same instant.
+    ``on_loss`` is the job's ``on_replica_loss``. Given back with a wait that differs by jitter in
+    [0, 1), so that the runs of one dead replica do not come back in the same instant: a moment
+    after the first death (somebody has waited a lease already), seconds after the second.
     """
     if on_loss == "unknown":
         return Settle()
@@ -172,7 +175,9 @@ def after_death(*, deaths: int, on_loss: OnLoss, jitter: float) -> GiveBack | Bu
         return Bury("worker lost; on_replica_loss is 'fail'")
     if deaths >= MAX_DEATHS:
         return Bury(f"worker lost {deaths} times")
-    return GiveBack(Span(round(deaths * SECOND * (0.5 + jitter))))
+    if deaths == 1:
+        return GiveBack(Span(round(FIRST_DEATH_WAIT_MAX * jitter)))
+    return GiveBack(Span(round((deaths - 1) * SECOND * (1 + 2 * jitter))))
 
 
 def _check_types(what: str, types: object) -> None:

@@ -134,9 +134,14 @@ class Park:
 
 @dataclass(frozen=True, slots=True)
 class LeaveUnknown:
-    """Nobody knows whether an effect of this run happened; it must be settled first."""
+    """Nobody knows whether an effect of this run happened; it must be settled first.
+
+    ``scope`` and ``key`` name that effect; "" where the run as a whole is meant.
+    """
 
     reason: str
+    scope: str = ""
+    key: str = ""
 
 
 Settlement = End | Again | Park | LeaveUnknown

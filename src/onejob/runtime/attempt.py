@@ -15,14 +15,18 @@ from onejob.runtime.membership import Membership
 class Attempt:
     """A claimed run under this replica's lease. Safe to ask from the handler's thread."""
 
-    __slots__ = ("_clock", "_revoked", "_timeout_at", "membership", "run")
+    __slots__ = ("_clock", "_revoked", "_timeout_at", "membership", "run", "settled")
 
-    def __init__(
-        self, run: ClaimedRun, membership: Membership, clock: Clock, timeout: Span | None
-    ) -> None:
+    def __init__(self, run: ClaimedRun, membership: Membership, clock: Clock) -> None:
         self.run, self.membership, self._clock = run, membership, clock
         self._revoked = ""
-        self._timeout_at = None if timeout is None else clock.now() + timeout
+        #: True once the handler has completed the run itself, in a transaction of its own.
+        self.settled = False
+        self._timeout_at: int | None = None
+
+    def begin(self, timeout: Span | None) -> None:
+        """Start the handler's time: waiting for a slot does not count."""
+        self._timeout_at = None if timeout is None else self._clock.now() + timeout
 
     @property
     def lost(self) -> str:

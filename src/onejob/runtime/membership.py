@@ -12,12 +12,13 @@ class Membership:
     """One id and the lease under it.
 
     ``deadline`` is on the local clock and ends before the store's (promise P6). Once ``lost`` says
-    why, it is over for good: the replica returns under another id. Written by the keeper only;
-    reading it from any thread is safe.
+    why, it is over for good: the replica returns under another id. Renewals have been in time since
+    ``punctual_since``. Written by the keeper only; reading it from any thread is safe.
     """
 
     id: ReplicaId
     deadline: int
+    punctual_since: int
     lost: str = field(default="")
 
     def valid(self, now: int) -> bool:

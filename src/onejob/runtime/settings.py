@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from onejob.core.retry import OnLoss
 from onejob.core.schedule import Policy, Timing
 from onejob.core.time import DAY, SECOND, Span
 
@@ -51,4 +52,4 @@ class Declared:
     args: str = "{}"
     queue: str = "default"
     priority: int = 0
-    on_loss: str = "retry"
+    on_loss: OnLoss = "retry"

@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 
 from onejob.commands.command import Command, Parameter, Row
 from onejob.core.time import SECOND, Span
-from onejob.errors import OutcomeUnknown, SchemaMismatch, StoreUnavailable, UsageError
+from onejob.errors import LeaseLost, OutcomeUnknown, SchemaMismatch, StoreUnavailable, UsageError
 from onejob.stores import migrate
 from onejob.stores.catalogue import Catalogue
 from onejob.stores.connections import Connections
@@ -217,6 +217,9 @@ class PostgresStore:
         """Turn connection failures into ours where the caller drives the statements."""
         try:
             yield
+        except psycopg.errors.IdleInTransactionSessionTimeout as error:
+            why = "the transaction sat idle for too long and the server has rolled it back"
+            raise LeaseLost(what, token=0, why=why) from error
         except psycopg.OperationalError as error:
             if error.sqlstate in _NOT_NOW:
                 raise StoreUnavailable(self.where, _first_line(error)) from error

@@ -140,16 +140,20 @@ SELECT scope, key, state, token, owner, run_id, claimed, claim_until, fingerprin
  LIMIT CAST(:limit AS bigint)
 
 -- name: ledger_purge
+-- MATERIALIZED: as a plain subquery it may be run again for each row, each time with a new limit.
+WITH old AS MATERIALIZED (
+  SELECT scope, key
+    FROM {schema}ledger
+   WHERE kind = 'effect'
+     AND state IN ('done', 'failed')
+     AND kept_until > 0
+     AND kept_until < {now}
+   ORDER BY scope, key
+   LIMIT CAST(:limit AS bigint)
+     FOR UPDATE SKIP LOCKED
+)
 DELETE FROM {schema}ledger AS l
- USING (SELECT scope, key
-          FROM {schema}ledger
-         WHERE kind = 'effect'
-           AND state IN ('done', 'failed')
-           AND kept_until > 0
-           AND kept_until < {now}
-         ORDER BY scope, key
-         LIMIT CAST(:limit AS bigint)
-           FOR UPDATE SKIP LOCKED) AS old
+ USING old
  WHERE l.kind = 'effect'
    AND l.scope = old.scope
    AND l.key = old.key

@@ -68,15 +68,18 @@ SELECT {now},
                               LIMIT 1) AS head)
 
 -- name: replica_judge
+WITH lapsed AS MATERIALIZED (
+  SELECT id
+    FROM {schema}replica
+   WHERE dead_at = 0
+     AND lease_until < {now}
+   ORDER BY id
+     FOR NO KEY UPDATE SKIP LOCKED
+)
 UPDATE {schema}replica
    SET dead_at = {now},
        idle = 0
- WHERE id IN (SELECT id
-                FROM {schema}replica
-               WHERE dead_at = 0
-                 AND lease_until < {now}
-               ORDER BY id
-                 FOR NO KEY UPDATE SKIP LOCKED)
+ WHERE id IN (SELECT id FROM lapsed)
    AND dead_at = 0
    AND lease_until < {now}
 RETURNING id
@@ -90,13 +93,16 @@ SELECT r.id, r.token, r.replica, r.job, r.key, r.attempt, r.deaths, r.on_loss
  LIMIT CAST(:limit AS bigint)
 
 -- name: replica_forget
+WITH old AS MATERIALIZED (
+  SELECT r.id
+    FROM {schema}replica AS r
+   WHERE r.dead_at > 0
+     AND r.dead_at < CAST(:before AS bigint)
+     AND NOT EXISTS (SELECT 1 FROM {schema}run WHERE replica = r.id)
+   ORDER BY r.id
+   LIMIT CAST(:limit AS bigint)
+     FOR UPDATE SKIP LOCKED
+)
 DELETE FROM {schema}replica
- WHERE id IN (SELECT r.id
-                FROM {schema}replica AS r
-               WHERE r.dead_at > 0
-                 AND r.dead_at < CAST(:before AS bigint)
-                 AND NOT EXISTS (SELECT 1 FROM {schema}run WHERE replica = r.id)
-               ORDER BY r.id
-               LIMIT CAST(:limit AS bigint)
-                 FOR UPDATE SKIP LOCKED)
+ WHERE id IN (SELECT id FROM old)
 RETURNING id

@@ -1,0 +1,221 @@
+"""Execute claimed runs: async handlers as tasks in the loop, sync ones in threads.
+
+Every attempt ends in exactly one :class:`Settlement`, or in none at all when its lease is lost:
+then the store has, or will have, another holder, and nothing here may speak for the run.
+A thread can't be cancelled: its slot stays taken until it really ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+
+from onejob.core.capacity import Capacity
+from onejob.core.retry import MAX_INTERRUPTIONS, Cancel, GiveUp, RetryAt, after_failure
+from onejob.core.run import (
+    ERROR_CHARACTERS,
+    Again,
+    Claim,
+    ClaimedRun,
+    End,
+    LeaveUnknown,
+    Outcome,
+    Park,
+    RunId,
+    Settlement,
+)
+from onejob.core.time import SECOND, Instant
+from onejob.errors import EffectUnknown, LeaseLost, UsageError
+from onejob.runtime.attempt import Attempt, Executable
+from onejob.runtime.clock import Clock
+from onejob.runtime.events import Events
+from onejob.runtime.membership import Membership
+
+#: How long a process whose threads did not end in time is given to end itself.
+EXIT_SPAN = 1_000_000
+
+
+class Executor:
+    """The attempts of one replica: waiting for a slot, running, or waiting to be settled."""
+
+    def __init__(
+        self,
+        executables: Mapping[str, Executable],
+        *,
+        slots: int,
+        clock: Clock,
+        random: Random,
+        events: Events,
+        finished: Callable[[Attempt, Settlement], None],
+        freed: Callable[[], None],
+    ) -> None:
+        self._executables, self._clock, self._random = executables, clock, random
+        self._events, self._finished, self._freed = events, finished, freed
+        self.capacity = Capacity(slots)
+        self.attempts: dict[RunId, Attempt] = {}
+        self._waiting: deque[Attempt] = deque()
+        self._running: dict[Attempt, asyncio.Task[None]] = {}
+        self._threads = ThreadPoolExecutor(slots, thread_name_prefix="onejob-job")
+        self._draining = False
+
+    @property
+    def held(self) -> int:
+        """How many attempts wait for a slot or run."""
+        return len(self._waiting) + len(self._running)
+
+    def take(self, run: ClaimedRun, membership: Membership) -> None:
+        """Take a claimed run over and start it as soon as a slot is free."""
+        attempt = Attempt(run, membership, self._clock)
+        self.attempts[run.id] = attempt
+        self._waiting.append(attempt)
+        self._fill()
+
+    def settled(self, claim: Claim) -> None:
+        """Forget an attempt whose settlement is written (not a newer one of the same run)."""
+        attempt = self.attempts.get(claim.id)
+        if attempt is not None and attempt.run.claim == claim:
+            del self.attempts[claim.id]
+
+    def lose(self, membership: Membership) -> None:
+        """Stop every attempt under a lost membership: waiting ones never start."""
+        self._waiting = deque(a for a in self._waiting if a.membership is not membership)
+        for id, attempt in list(self.attempts.items()):
+            if attempt.membership is not membership:
+                continue
+            attempt.revoke(membership.lost)
+            self._events.emit("run.lost", run=id, token=attempt.run.token, why=membership.lost)
+            task = self._running.get(attempt)
+            if task is None:
+                self.attempts.pop(id)
+            elif self._executables[attempt.run.job].is_async:
+                task.cancel()
+        self._freed()
+
+    async def drain(self, grace: int) -> bool:
+        """Give back what has not started, let the rest finish for ``grace``, then interrupt it.
+
+        Returns whether work was left. Threads that do not end in time are given back too: their
+        attempts are revoked first, and the process is expected to end.
+        """
+        self._draining = True
+        while self._waiting:
+            attempt = self._waiting.popleft()
+            self._finished(attempt, self._interrupted(attempt))
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=grace / SECOND)
+        left = bool(self._running)
+        for attempt, task in list(self._running.items()):
+            attempt.revoke("its replica is stopping")
+            if self._executables[attempt.run.job].is_async:
+                task.cancel()
+            elif self.attempts.pop(attempt.run.id, None) is attempt:
+                # A little later than at once: this process is about to end, and with it the thread.
+                self._finished(attempt, self._interrupted(attempt, EXIT_SPAN))
+        tasks = [
+            task for a, task in self._running.items() if self._executables[a.run.job].is_async
+        ]
+        if tasks:
+            await asyncio.wait(tasks, timeout=5)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        return left
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._running) < self.capacity.slots:
+            attempt = self._waiting.popleft()
+            executable = self._executables.get(attempt.run.job)
+            if executable is None:
+                self._finished(attempt, Park())
+            elif not attempt.membership.valid(self._clock.now()):
+                # Claimed under a lease that has ended since: somebody else may have it by now.
+                self.attempts.pop(attempt.run.id, None)
+            else:
+                work = self._execute(attempt, executable)
+                self._running[attempt] = asyncio.get_running_loop().create_task(work)
+
+    async def _execute(self, attempt: Attempt, executable: Executable) -> None:
+        started = self._clock.now()
+        attempt.begin(executable.timeout)
+        settlement: Settlement | None = None
+        try:
+            settlement = await self._outcome(attempt, executable)
+        except asyncio.CancelledError:
+            if self._draining and not attempt.membership.lost:
+                settlement = self._interrupted(attempt)
+        finally:
+            self._running.pop(attempt, None)
+            self.capacity.ended(self._clock.now() - started)
+            if settlement is None:
+                self.attempts.pop(attempt.run.id, None)
+            elif self.attempts.get(attempt.run.id) is attempt:
+                self._finished(attempt, settlement)
+            if not self._draining:
+                self._fill()
+            self._freed()
+
+    async def _outcome(self, attempt: Attempt, executable: Executable) -> Settlement | None:
+        try:
+            value = await self._call(attempt, executable)
+        except LeaseLost as lost:
+            return None if attempt.lost else self._failure(attempt, executable, lost)
+        except TimeoutError as timeout:
+            if (left := attempt.remaining()) is not None and left <= 0:
+                return self._failure(attempt, executable, timeout, Outcome.TIMED_OUT)
+            return self._failure(attempt, executable, timeout)
+        except EffectUnknown as unknown:
+            return LeaveUnknown(_text(unknown), unknown.scope, unknown.key)
+        except Cancel as cancel:
+            return End(Outcome.CANCELLED, error=_text(cancel))
+        except (Exception, SystemExit) as error:
+            return self._failure(attempt, executable, error)
+        try:
+            return End(Outcome.SUCCEEDED, result=executable.result(value))
+        except UsageError as error:
+            # Its effects have happened: trying again would repeat them for the sake of a result.
+            return End(Outcome.FAILED, error=_text(error))
+
+    async def _call(self, attempt: Attempt, executable: Executable) -> object:
+        if executable.is_async:
+            if executable.timeout is None:
+                return await executable.invoke(attempt)
+            return await asyncio.wait_for(
+                executable.invoke(attempt), executable.timeout / SECOND
+            )
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(
+            self._threads, context.run, executable.invoke, attempt
+        )
+
+    def _failure(
+        self,
+        attempt: Attempt,
+        executable: Executable,
+        error: BaseException,
+        why: Outcome = Outcome.FAILED,
+    ) -> Settlement:
+        decision = after_failure(
+            executable.retry,
+            attempt=attempt.run.attempt,
+            failure=error,
+            now=Instant(attempt.run.claimed),
+            jitter=self._random.random(),
+        )
+        match decision:
+            case RetryAt(delay):
+                return Again(delay, why, _text(error))
+            case GiveUp():
+                return End(why, error=_text(error))
+
+    @staticmethod
+    def _interrupted(attempt: Attempt, delay: int = 0) -> Settlement:
+        if attempt.run.interrupted + 1 >= MAX_INTERRUPTIONS:
+            return End(Outcome.INTERRUPTED, error=f"interrupted {MAX_INTERRUPTIONS} times")
+        return Again(delay, Outcome.INTERRUPTED)
+
+
+def _text(error: BaseException) -> str:
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return text[:ERROR_CHARACTERS]

@@ -1,0 +1,231 @@
+"""The scheduler: declare this code's schedules, and tick them. Any number of replicas do it.
+
+1. Declare: read what is stored, decide by ``core.adoption``, write with a compare-and-set.
+2. Sleep towards the next fire time; being early or late changes nothing but lateness.
+3. Tick: read what is due *by the store's clock*, decide by ``core.schedule``, write with a
+   compare-and-set on the revision that was read. Whoever loses the race writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from onejob.commands import schedules
+from onejob.commands.schedules import Due, Fire, Schedule, Step
+from onejob.core.adoption import Create, Declaration, Leave, Replace, Same, Stored, adopt
+from onejob.core.keys import fire_key
+from onejob.core.schedule import Advance, Overlap, advance, first_fire
+from onejob.core.time import Instant, text
+from onejob.errors import StoreError
+from onejob.runtime.clock import Clock
+from onejob.runtime.events import Events
+from onejob.runtime.lane import KeeperHost
+from onejob.runtime.membership import Membership
+from onejob.runtime.settings import Declared, Settings
+from onejob.runtime.waker import Waker
+
+#: Most schedules advanced in one command.
+BATCH = 200
+#: The pause after the store could not be reached.
+TROUBLE_PAUSE = 500_000
+
+
+class Scheduler:
+    """Declares and ticks the schedules of one replica's code."""
+
+    def __init__(
+        self,
+        host: KeeperHost,
+        declared: Sequence[Declared],
+        settings: Settings,
+        *,
+        clock: Clock,
+        events: Events,
+        fired: Callable[[], None],
+    ) -> None:
+        self._host, self._settings, self._clock, self._events = host, settings, clock, events
+        self._declared = {schedule.name: schedule for schedule in declared}
+        self._fired = fired
+        self._membership: Membership | None = None
+        self._ours: tuple[str, ...] = ()
+        self._declare_at = 0
+        self.waker = Waker(clock)
+
+    def joined(self, membership: Membership) -> None:
+        """Tick under this membership."""
+        self._membership, self._declare_at = membership, 0
+        self.waker.wake()
+
+    def next_fire(self, at: int) -> None:
+        """Hear when the next fire time is, on the local clock."""
+        self.waker.at(at)
+
+    async def serve(self) -> None:
+        """Declare and tick until cancelled."""
+        if not self._declared:
+            return
+        while True:
+            membership = self._membership
+            if membership is not None and membership.valid(self._clock.now()):
+                try:
+                    if self._clock.now() >= self._declare_at:
+                        await self._declare()
+                    while await self._tick(membership):
+                        pass
+                except StoreError as error:
+                    self._events.emit("store.trouble", doing="tick", error=str(error))
+                    await self._clock.sleep(TROUBLE_PAUSE)
+                    continue
+            await self.waker.wait(self._settings.lease)
+
+    async def _declare(self) -> None:
+        """Store what is new here, and learn which definitions are the present ones."""
+        names = tuple(self._declared)
+        stored = await self._host.run(schedules.read(names))
+        live: dict[str, set[str]] = {}
+        for name, definition in await self._host.run(schedules.live_definitions(names)):
+            live.setdefault(name, set()).add(definition)
+        known = {schedule.name: schedule for schedule in stored.schedules}
+        ours: list[str] = []
+        again = False
+        for name, declared in self._declared.items():
+            schedule = known.get(name)
+            # A definition that only this replica declares does not keep itself alive.
+            others = frozenset(live.get(name, set()))
+            match adopt(
+                declared=Declaration(declared.definition, self._settings.version or None),
+                stored=_stored(schedule),
+                live_definitions=others,
+            ):
+                case Same():
+                    ours.append(name)
+                case Create():
+                    again |= not await self._define(declared, None, (), stored.now)
+                    ours.append(name)
+                case Replace(superseded):
+                    again |= not await self._define(declared, schedule, superseded, stored.now)
+                    ours.append(name)
+                case Leave(reason):
+                    self._events.emit("schedule.left", schedule=name, reason=reason)
+        self._ours = tuple(ours)
+        self._declare_at = 0 if again else self._clock.now() + self._settings.lease
+
+    async def _define(
+        self, declared: Declared, old: Schedule | None, superseded: tuple[str, ...], now: int
+    ) -> bool:
+        """Store a definition; it starts anew from now and never fills in the past."""
+        next_fire = first_fire(declared.timing, Instant(now))
+        return await self._host.run(
+            schedules.define(
+                schedules.NewSchedule(
+                    name=declared.name,
+                    job=declared.job,
+                    timing=declared.timing_text,
+                    policy=declared.policy_text,
+                    definition=declared.definition,
+                    version=self._settings.version,
+                    superseded=json.dumps(list(superseded)),
+                    next_fire=next_fire or 0,
+                ),
+                revision=old.revision if old else 0,
+            )
+        )
+
+    async def _tick(self, membership: Membership) -> bool:
+        """Turn due fire times into runs; return whether more are due already."""
+        due = await self._host.run(schedules.due(self._ours, limit=BATCH))
+        steps = [step for schedule in due.schedules if (step := await self._step(schedule, due))]
+        if steps:
+            await self._write(steps, membership)
+        self._sleep_towards(steps, due.now)
+        return len(due.schedules) == BATCH
+
+    async def _step(self, schedule: Schedule, due: Due) -> Step | None:
+        declared = self._declared[schedule.name]
+        if schedule.definition != declared.definition:
+            self._declare_at = 0
+            return None
+        try:
+            advanced = advance(
+                declared.timing,
+                declared.policy,
+                last=Instant(schedule.last) if schedule.last else None,
+                next_fire=Instant(schedule.next_fire),
+                now=Instant(due.now),
+            )
+        except Exception as error:
+            # This one schedule stops, visibly; the others go on.
+            why = f"{type(error).__name__}: {error}"
+            await self._host.run(
+                schedules.mark_broken(schedule.name, revision=schedule.revision, why=why)
+            )
+            self._events.emit("schedule.broken", schedule=schedule.name, why=why)
+            return None
+        return _step(declared, schedule, advanced)
+
+    async def _write(self, steps: list[Step], membership: Membership) -> None:
+        answers = await self._host.run(schedules.tick(steps, replica=membership.id))
+        for answer in answers:
+            self._events.emit(
+                f"tick.{answer.answer}",
+                schedule=answer.name,
+                fire_time=text(Instant(answer.fire_time)),
+                run=answer.run_id,
+            )
+        ticked = {answer.name for answer in answers}
+        for step in steps:
+            if step.fires and step.name not in ticked:
+                self._events.emit("tick.lost", schedule=step.name, revision=step.revision)
+            elif step.missed:
+                self._events.emit("tick.missed", schedule=step.name, missed=step.missed)
+        if any(answer.answer == "fired" for answer in answers):
+            self._fired()
+
+    def _sleep_towards(self, steps: list[Step], store_now: int) -> None:
+        upcoming = [step.next_fire for step in steps if step.next_fire]
+        if upcoming:
+            self.waker.at(self._clock.now() + min(upcoming) - store_now)
+
+
+def _stored(schedule: Schedule | None) -> Stored | None:
+    if schedule is None:
+        return None
+    superseded = tuple(json.loads(schedule.superseded))
+    return Stored(schedule.definition, schedule.version or None, superseded)
+
+
+def _step(declared: Declared, schedule: Schedule, advanced: Advance) -> Step:
+    fires = tuple(
+        Fire(
+            key=fire_key(schedule.name, at),
+            fire_time=at,
+            job=declared.job,
+            args=declared.args,
+            queue=declared.queue,
+            priority=declared.priority,
+            on_loss=declared.on_loss,
+        )
+        for at in advanced.fire
+    )
+    return Step(
+        name=schedule.name,
+        revision=schedule.revision,
+        last=advanced.last or 0,
+        next_fire=advanced.next_fire or 0,
+        fires=fires,
+        missed=_missed(advanced),
+        unless_live=int(declared.policy.overlap is Overlap.SKIP),
+    )
+
+
+def _missed(advanced: Advance) -> str:
+    if not advanced.missed_count:
+        return ""
+    return json.dumps(
+        {
+            "count": advanced.missed_count,
+            "at_least": advanced.missed_at_least,
+            "newest": [{"at": text(m.at), "reason": str(m.reason)} for m in advanced.missed],
+        }
+    )

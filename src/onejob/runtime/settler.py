@@ -1,0 +1,140 @@
+"""Write down how attempts ended: many at once, and until the store has answered.
+
+While one batch is on its way the next one gathers, so a slow store makes batches larger and not
+slower. A batch whose reply is lost is sent again: what the first sending did is then found by its
+token in :func:`runs.standings`. Three answers are kept apart: *done*, *locked* (a fenced
+transaction holds the row: again a little later) and *stale* (somebody newer holds the run, or has
+ended it: reported, dropped).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import islice
+
+from onejob.commands import ledger, runs
+from onejob.core.effect import EntryState
+from onejob.core.run import Again, Claim, End, LeaveUnknown, Outcome, Park, Settlement, State
+from onejob.errors import StoreError
+from onejob.runtime.clock import Clock
+from onejob.runtime.events import Events
+from onejob.runtime.settings import Settings
+from onejob.stores.protocol import AsyncStore
+
+#: Most settlements in one command.
+BATCH = 500
+#: The pause before locked rows, or an unreachable store, are tried again.
+PAUSE = 50_000
+
+
+class Settler:
+    """The settlements of one replica on their way to the store."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        settings: Settings,
+        *,
+        clock: Clock,
+        events: Events,
+        settled: Callable[[Claim], None],
+    ) -> None:
+        self._store, self._settings, self._clock, self._events = store, settings, clock, events
+        self._settled = settled
+        self._pending: dict[Claim, Settlement] = {}
+        self._something = asyncio.Event()
+        self._nothing = asyncio.Event()
+        self._nothing.set()
+
+    def __len__(self) -> int:
+        """Return how many are not yet known to be written."""
+        return len(self._pending)
+
+    def add(self, claim: Claim, settlement: Settlement) -> None:
+        """Take a settlement over; ``settled`` is called once it is written, or known to be stale."""
+        self._pending[claim] = settlement
+        self._nothing.clear()
+        self._something.set()
+
+    async def serve(self) -> None:
+        """Write settlements until cancelled."""
+        while True:
+            await self._something.wait()
+            batch = dict(islice(self._pending.items(), BATCH))
+            try:
+                locked = await self._write(batch)
+            except StoreError as error:
+                self._events.emit("store.trouble", doing="settle", error=str(error))
+                await self._clock.sleep(PAUSE * 4)
+                continue
+            if locked:
+                await self._clock.sleep(PAUSE)
+
+    async def flushed(self) -> None:
+        """Wait until everything added so far is written."""
+        await self._nothing.wait()
+
+    async def _write(self, batch: dict[Claim, Settlement]) -> bool:
+        """Send one batch; return whether some rows were locked and stay pending."""
+        command = runs.settle(batch.items(), keep=self._settings.keep)
+        answer = await self._store.run(command)
+        done = set(answer)
+        missing = [claim for claim in batch if claim not in done]
+        locked = await self._sort_out(missing, batch) if missing else set[Claim]()
+        for claim, settlement in batch.items():
+            if claim in locked:
+                continue
+            if claim in done:
+                self._tell(claim, settlement)
+                if isinstance(settlement, LeaveUnknown):
+                    await self._look_again(claim, settlement)
+            del self._pending[claim]
+            self._settled(claim)
+        if not self._pending:
+            self._something.clear()
+            self._nothing.set()
+        return bool(locked)
+
+    async def _sort_out(
+        self, missing: list[Claim], batch: dict[Claim, Settlement]
+    ) -> set[Claim]:
+        """Tell locked rows from stale claims and from what an earlier sending has already done."""
+        standings = await self._store.run(runs.standings(claim.id for claim in missing))
+        locked: set[Claim] = set()
+        for claim in missing:
+            now = standings.get(claim.id)
+            if now is None or now.token != claim.token:
+                self._events.emit("run.stale", run=claim.id, token=claim.token, replica=claim.replica)
+            elif now.state is State.RUNNING and now.replica == claim.replica:
+                locked.add(claim)
+            else:
+                self._tell(claim, batch[claim])
+        return locked
+
+    async def _look_again(self, claim: Claim, settlement: LeaveUnknown) -> None:
+        """Free a run whose effect was recorded just before the run became unknown.
+
+        Recording wakes a run that is unknown already; settled after recording, nobody would.
+        """
+        if not settlement.key:
+            return
+        [entry] = await self._store.run(ledger.read(settlement.scope, [settlement.key])) or [None]
+        if entry is None or entry.state in (EntryState.DONE, EntryState.FAILED):
+            await self._store.run(runs.retry(claim.id))
+
+    def _tell(self, claim: Claim, settlement: Settlement) -> None:
+        ids = {"run": claim.id, "token": claim.token, "replica": claim.replica}
+        match settlement:
+            case End(Outcome.SUCCEEDED):
+                self._events.emit("run.ended", **ids, outcome="succeeded")
+            case End(outcome, error):
+                self._events.emit("run.failed", **ids, outcome=outcome.value, error=error)
+            case Again(delay, why, error):
+                self._events.emit(
+                    "run.retried", **ids, why=why.value, delay_seconds=delay / 1e6, error=error
+                )
+            case Park():
+                self._events.emit("run.parked", **ids)
+            case LeaveUnknown(reason=reason):
+                self._events.emit("run.unknown", **ids, reason=reason)

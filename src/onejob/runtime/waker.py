@@ -1,0 +1,55 @@
+"""When to look again: at a hint, at a time that somebody here knows of, or at the poll's end.
+
+Hints are hints and the poll is the truth: a lost hint costs at most one poll, a false one costs a
+claim that finds nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from onejob.runtime.clock import Clock
+
+
+class Waker:
+    """One loop's reason to wake up. Times are local microseconds; only for the loop that waits."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._woken = False
+        self._at = 0
+        self._changed = asyncio.Event()
+
+    def wake(self) -> None:
+        """End the present wait, or the next one, at once."""
+        self._woken = True
+        self._changed.set()
+
+    def at(self, when: int) -> None:
+        """End a wait at ``when`` at the latest."""
+        if self._at == 0 or when < self._at:
+            self._at = when
+            self._changed.set()
+
+    async def wait(self, longest: int) -> None:
+        """Wait for a wake-up, for a known time, or for ``longest``."""
+        ends = self._clock.now() + longest
+        while not self._woken:
+            until = min(ends, self._at) if self._at else ends
+            left = until - self._clock.now()
+            if left <= 0:
+                break
+            await self._sleep(left)
+        self._woken = False
+        if self._at and self._at <= self._clock.now():
+            self._at = 0
+
+    async def _sleep(self, span: int) -> None:
+        self._changed.clear()
+        sleeping = asyncio.ensure_future(self._clock.sleep(span))
+        changing = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait({sleeping, changing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            changing.cancel()
