@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import signal
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -32,7 +33,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_worker(config):
         for name, (kind, fields) in json.loads(os.environ[TOLD]).items():
             ANSWERS[name] = Running(**fields) if kind == "running" else Absent(**fields)
-    elif config.getoption("numprocesses", None) and not config.getoption("collectonly"):
+        return
+    # A terminated test run ends its servers, as an interrupted one does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if config.getoption("numprocesses", None) and not config.getoption("collectonly"):
         # Workers collect for themselves, so who will ask is not known here: start them all.
         for server in SERVERS:
             ask(server)
