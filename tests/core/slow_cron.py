@@ -16,7 +16,7 @@ Walk = list[tuple[datetime, datetime]]
 
 def fires(expression: str, tz: str, start: datetime, days: int) -> list[datetime]:
     """Every fire time in [start, start + days), as UTC datetimes; start is on a whole minute."""
-    minute, hour, *date_fields = expression.split()
+    minute, hour, *_ = expression.split()
     # Two days on each side, so that gaps and overlaps at the edges are seen whole.
     walk = _walk(ZoneInfo(tz), start - timedelta(days=2), days + 4)
     if minute.startswith("*") or hour.startswith("*"):

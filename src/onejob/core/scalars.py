@@ -30,7 +30,7 @@ class Unfit(ValueError):
 def kind(value: object) -> str:
     """Name a value's type for a message, never the value: it may be a secret."""
     name = type(value).__qualname__
-    return name if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+    return name if value is None else f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 def _scalar(
