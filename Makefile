@@ -55,6 +55,7 @@ soak: setup ## many seeds of the demo's last act and the long runs: a quarter of
 	$(BIN)/python -m pytest -m soak tests
 
 bench: setup ## ours beside its peers, JSON lines (BENCH=name runs one)
+	@test -d benchmarks || { echo "no benchmarks in this version yet" >&2; exit 1; }
 	$(BIN)/python -m benchmarks $(BENCH)
 
 docs: setup ## run every example in the documents, as the tests do
