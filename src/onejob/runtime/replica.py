@@ -53,7 +53,14 @@ class Replica:
         schedules = {d.name: d.definition for d in declared} if settings.schedule else {}
         jobs = tuple(sorted(executables)) if settings.work else ()
         self._worker = Worker(
-            store, host, executables, settings, clock=self._clock, random=random, events=events
+            store,
+            host,
+            executables,
+            settings,
+            clock=self._clock,
+            random=random,
+            events=events,
+            look=lambda: self._sweeper.waker.wake(),
         )
         self._scheduler = Scheduler(
             host,
@@ -84,7 +91,7 @@ class Replica:
             events=events,
             joined=self._joined,
             lost=self._lost,
-            hinted=self._worker.waker.wake,
+            hinted=self._worker.hinted,
         )
 
     def stop(self) -> None:
@@ -93,7 +100,7 @@ class Replica:
 
     def wake(self) -> None:
         """Say that there may be work. Safe from any thread."""
-        self._loop.call_soon_threadsafe(self._worker.waker.wake)
+        self._loop.call_soon_threadsafe(self._worker.hinted)
 
     async def serve(self) -> bool:
         """Work until stopped; return whether work was left unfinished.

@@ -100,6 +100,7 @@ class Scheduler:
             ):
                 case Same():
                     ours.append(name)
+                    self._expect(schedule.next_fire if schedule else 0, stored.now)
                 case Create():
                     again |= not await self._define(declared, None, (), stored.now)
                     ours.append(name)
@@ -116,6 +117,7 @@ class Scheduler:
     ) -> bool:
         """Store a definition; it starts anew from now and never fills in the past."""
         next_fire = first_fire(declared.timing, Instant(now))
+        self._expect(next_fire or 0, now)
         return await self._host.run(
             schedules.define(
                 schedules.NewSchedule(
@@ -183,9 +185,12 @@ class Scheduler:
             self._fired()
 
     def _sleep_towards(self, steps: list[Step], store_now: int) -> None:
-        upcoming = [step.next_fire for step in steps if step.next_fire]
-        if upcoming:
-            self.waker.at(self._clock.now() + min(upcoming) - store_now)
+        for step in steps:
+            self._expect(step.next_fire, store_now)
+
+    def _expect(self, next_fire: int, store_now: int) -> None:
+        if next_fire:
+            self.waker.at(self._clock.now() + next_fire - store_now)
 
 
 def _stored(schedule: Schedule | None) -> Stored | None:

@@ -10,6 +10,9 @@ import asyncio
 
 from onejob.runtime.clock import Clock
 
+#: Later times than these are told again by a later look.
+TIMES_MOST = 16
+
 
 class Waker:
     """One loop's reason to wake up. Times are local microseconds; only for the loop that waits."""
@@ -17,7 +20,7 @@ class Waker:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._woken = False
-        self._at = 0
+        self._times: list[int] = []
         self._changed = asyncio.Event()
 
     def wake(self) -> None:
@@ -26,23 +29,23 @@ class Waker:
         self._changed.set()
 
     def at(self, when: int) -> None:
-        """End a wait at ``when`` at the latest."""
-        if self._at == 0 or when < self._at:
-            self._at = when
+        """End a wait at ``when``; each time that is told ends one."""
+        if when not in self._times:
+            self._times = sorted([*self._times, when])[:TIMES_MOST]
             self._changed.set()
 
     async def wait(self, longest: int) -> None:
         """Wait for a wake-up, for a known time, or for ``longest``."""
         ends = self._clock.now() + longest
         while not self._woken:
-            until = min(ends, self._at) if self._at else ends
+            until = min([ends, *self._times[:1]])
             left = until - self._clock.now()
             if left <= 0:
                 break
             await self._sleep(left)
         self._woken = False
-        if self._at and self._at <= self._clock.now():
-            self._at = 0
+        now = self._clock.now()
+        self._times = [time for time in self._times if time > now]
 
     async def _sleep(self, span: int) -> None:
         self._changed.clear()

@@ -9,7 +9,7 @@ under this replica's id is read and taken on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 
 from onejob.commands import replicas, runs
@@ -49,7 +49,9 @@ class Worker:
         clock: Clock,
         random: Random,
         events: Events,
+        look: Callable[[], None],
     ) -> None:
+        self._look = look
         self._store, self._host, self._settings = store, host, settings
         self._clock, self._random, self._events = clock, random, events
         self._jobs = tuple(sorted(executables))
@@ -72,6 +74,7 @@ class Worker:
         self._reconcile_at = 0
         self._announced_idle = False
         self._wants_room = False
+        self._hinted = False
 
     def joined(self, membership: Membership) -> None:
         """Work under this membership from now on."""
@@ -90,6 +93,11 @@ class Worker:
         self._solitude.announce(due)
         if due:
             self.waker.at(due)
+
+    def hinted(self) -> None:
+        """Hear that something has changed in the store: runs to claim now, or due soon."""
+        self._hinted = True
+        self.waker.wake()
 
     async def serve(self) -> None:
         """Claim until cancelled."""
@@ -175,6 +183,10 @@ class Worker:
         if not self._announced_idle:
             await self._announce(membership, idle=True)
             return
+        if self._hinted:
+            # Not for now, then perhaps for later: a look tells when.
+            self._hinted = False
+            self._look()
         poll = self._settings.poll
         if self._host.listening:
             poll = max(poll, self._settings.listening_poll)
