@@ -15,7 +15,8 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, Final
 
-from onejob.core.codec import PLAIN, Codec, canonical_json, codec
+from onejob.core.codec import codec
+from onejob.core.codec_plain import PLAIN, Codec, canonical_json
 from onejob.core.fingerprint import fingerprint
 from onejob.core.scalars import Unfit
 from onejob.errors import UsageError
