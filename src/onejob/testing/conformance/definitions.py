@@ -61,7 +61,7 @@ def test_a_new_definition_keeps_what_has_fired_and_the_pause_and_mends_what_was_
 ) -> None:
     read = defined(run)
     assert run(schedules.tick([step(read, NOW)], replica="a", now=NOW))
-    assert run(schedules.mark_broken("nightly", revision=2, why="no such zone"))
+    assert run(schedules.mark_broken("nightly", revision=2, why="no such zone", now=NOW))
     assert run(schedules.pause("nightly", paused=True, now=NOW))
 
     assert run(schedules.define(NEW, revision=stored(run).revision, now=NOW))
@@ -122,13 +122,15 @@ def test_a_refused_definition_leaves_no_event(run: Run) -> None:
 
 def test_a_schedule_that_nobody_defined_cannot_be_paused_or_broken(run: Run) -> None:
     assert not run(schedules.pause("nightly", paused=True, now=NOW))
-    assert not run(schedules.mark_broken("nightly", revision=1, why="?"))
+    assert not run(schedules.mark_broken("nightly", revision=1, why="?", now=NOW))
 
 
 def test_only_the_revision_that_was_read_is_marked_broken(run: Run) -> None:
     read = defined(run)
     assert run(schedules.pause("nightly", paused=False, now=NOW))
 
-    assert not run(schedules.mark_broken("nightly", revision=read.revision, why="?"))
-    assert run(schedules.mark_broken("nightly", revision=read.revision + 1, why="no such zone"))
+    assert not run(schedules.mark_broken("nightly", revision=read.revision, why="?", now=NOW))
+    assert run(
+        schedules.mark_broken("nightly", revision=read.revision + 1, why="no such zone", now=NOW)
+    )
     assert stored(run).broken == "no such zone"

@@ -17,6 +17,7 @@ from onejob.testing.conformance.given import (
     NOW,
     Run,
     claim,
+    made,
     running,
     settle,
     state,
@@ -289,6 +290,9 @@ def test_the_effects_of_a_run_can_be_looked_at(run: Run) -> None:
     assert token
     assert run(ledger.first_in_run(claimed.claim, SCOPE, "sent", keep=KEEP, now=NOW + 1))
     assert run(ledger.claim(replace(CHARGE, scope="mail/other"), now=NOW))
+    # In the run's scope, but not its own; and a key of a run that has the scope's name for a job.
+    assert run(ledger.claim(replace(CHARGE, key="by hand"), now=NOW))
+    made(run, "key", job=SCOPE, keyed=True)
 
     effects = run(views.effects_of(claimed.id))
 

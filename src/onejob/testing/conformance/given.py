@@ -93,7 +93,9 @@ def running(run: Run, replica: str = "replica-a", *, now: int = NOW, **fields: A
 
 def settle(run: Run, claim: Claim, settlement: Settlement, *, now: int = NOW) -> bool:
     """Settle one claim; tell whether it still held."""
-    return run(runs.settle([(claim, settlement)], keep=KEEP, now=now)) == (claim,)
+    answer = run(runs.settle([(claim, settlement)], keep=KEEP, now=now))
+    assert answer in ((), (claim,))
+    return bool(answer)
 
 
 def taken_over(run: Run, claimed: ClaimedRun, *, now: int = NOW) -> ClaimedRun:

@@ -273,7 +273,19 @@ class Program:
             schedules.live_definitions(self._some(SCHEDULES)),
             schedules.pause(name, paused=self._chance(), now=now),
         )
-        return self._pick([plain, plain, self._tick(), self._tick(), self._define(name)])
+        return self._pick(
+            [plain, plain, self._tick(), self._tick(), self._define(name), self._break(name)]
+        )
+
+    def _break(self, name: str) -> Ask:
+        now = self.now
+
+        def mark_broken(world: World) -> Command[Any]:
+            read = world.schedules.get(name)
+            revision = read.revision if read else 0
+            return schedules.mark_broken(name, revision=revision, why="no such zone", now=now)
+
+        return mark_broken
 
     def _define(self, name: str) -> Ask:
         now, definition = self.now, f"{name}-{self._number(3)}"

@@ -118,6 +118,17 @@ def test_events_go_with_their_run(run: Run) -> None:
     assert run(views.events()) == ()
 
 
+def test_the_story_of_a_run_that_lives_again_is_kept(run: Run) -> None:
+    """P7: though its earlier end is past its time and goes."""
+    claimed = running(run)
+    assert settle(run, claimed.claim, End(Outcome.FAILED))
+    assert run(runs.retry(claimed.id, now=NOW))
+
+    assert run(runs.purge(limit=10, now=NOW + KEEP + 1)) == 1
+
+    assert len(run(views.events(run_id=claimed.id))) == 2
+
+
 def test_purging_a_run_leaves_its_effects(run: Run) -> None:
     """E25: effects are kept longer than runs; their time is their own."""
     claimed = running(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onejob.commands import replicas, runs, views
+from onejob.commands import replicas, runs, schedules, views
 from onejob.core.run import Again, Outcome, ReplicaId
 from onejob.core.time import HOUR, SECOND
 from onejob.testing.conformance.given import (
@@ -76,6 +76,15 @@ def test_a_dead_replica_stays_dead(run: Run, end: str) -> None:
     assert claim(run, replica, now=late) == ()
     [view] = run(views.replicas(now=late))
     assert (view.dead_at, view.idle) == (late, 0)
+
+
+def test_leaving_twice_is_leaving_once(run: Run) -> None:
+    replica = joined(run)
+    assert run(replicas.leave(replica, now=NOW))
+
+    assert not run(replicas.leave(replica, now=NOW + HOUR))
+    [view] = run(views.replicas(now=NOW))
+    assert view.dead_at == NOW
 
 
 def test_a_replica_that_nobody_knows_can_do_nothing(run: Run) -> None:
@@ -192,6 +201,18 @@ def test_a_look_counts_what_there_is_to_sweep(run: Run) -> None:
     assert (view.now, view.lapsed, view.next_lapse) == (NOW + 2 * SECOND, 1, NOW + LEASE)
     assert (view.lost, view.alone, view.next_fire) == (1, NOW + HOUR, NOW + HOUR)
     assert (view.unknown, view.parked) == (1, 0)
+
+
+def test_a_look_leaves_out_schedules_that_do_not_fire(run: Run) -> None:
+    for n, name in enumerate(("paused", "broken", "never", "fires")):
+        defined(run, name, next_fire=0 if name == "never" else NOW + n)
+    assert run(schedules.pause("paused", paused=True, now=NOW))
+    assert run(schedules.mark_broken("broken", revision=1, why="?", now=NOW))
+    names = ["paused", "broken", "never", "fires"]
+
+    assert run(replicas.look(schedules=names, now=NOW)).next_fire == NOW + 3
+    due = run(schedules.due(names, limit=10, now=NOW + HOUR)).schedules
+    assert [schedule.name for schedule in due] == ["fires"]
 
 
 def test_a_look_finds_when_the_first_run_of_these_queues_is_due(run: Run) -> None:

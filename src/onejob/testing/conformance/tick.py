@@ -149,7 +149,7 @@ def test_one_stale_step_does_not_hold_up_the_others(run: Run) -> None:
 def test_paused_and_broken_schedules_do_not_tick(run: Run) -> None:
     paused, broken = defined(run, "a"), defined(run, "b")
     assert run(schedules.pause("a", paused=True, now=NOW))
-    assert run(schedules.mark_broken("b", revision=broken.revision, why="?"))
+    assert run(schedules.mark_broken("b", revision=broken.revision, why="?", now=NOW))
     steps = [step(stored(run, name), NOW) for name in ("a", "b")]
 
     assert run(schedules.tick(steps, replica="x", now=NOW)) == ()

@@ -128,6 +128,12 @@ def test_jobs_are_counted_by_state(run: Run) -> None:
     )
 
 
+def test_jobs_that_only_dead_replicas_knew_are_not_listed(run: Run) -> None:
+    assert run(replicas.leave(joined(run, jobs=["old"]), now=NOW))
+
+    assert run(views.jobs()) == ()
+
+
 def test_schedules_show_who_declares_them_and_what_they_missed(run: Run) -> None:
     schedule = defined(run)
     joined(run, "a", declares={"nightly": schedule.definition})
