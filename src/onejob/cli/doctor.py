@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
 from onejob.cli import checks
 from onejob.cli.checks import Check
 from onejob.cli.failure import FINDINGS
-from onejob.cli.invocation import AnyStore, Invocation, store_options
+from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import document, remark, table
-from onejob.cli.store import closing_store
 from onejob.commands import ledger, views
 from onejob.core.time import Span
 from onejob.errors import StoreError
 from onejob.stores.migrate import latest
+
+if TYPE_CHECKING:
+    from onejob.cli.invocation import AnyStore
 
 #: The clock is asked this often; the quickest answer says most.
 CLOCK_LOOKS = 5
@@ -29,7 +32,7 @@ def command(ctx: click.Context, invocation: Invocation) -> None:
 
     Exits 1 when a check fails.
     """
-    found = _examine(*invocation.address())
+    found = _examine(invocation)
     if invocation.as_json:
         listed = [{"name": check.name, "ok": check.ok, "detail": check.detail} for check in found]
         document({"checks": listed})
@@ -44,11 +47,11 @@ def command(ctx: click.Context, invocation: Invocation) -> None:
         ctx.exit(FINDINGS)
 
 
-def _examine(url: str, schema: str) -> list[Check]:
+def _examine(invocation: Invocation) -> list[Check]:
     """Make every check that the ones before it leave room for."""
     try:
         began = time.monotonic_ns()
-        with closing_store(url, schema, create=False) as store:
+        with invocation.store() as store:
             took = Span((time.monotonic_ns() - began) // 1_000)
             return [_connection(store, took), _schema(store), *_contents(store)]
     except StoreError as error:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from onejob.cli.invocation import Invocation, store_options
-from onejob.cli.output import document, remark
-from onejob.cli.store import open_store
+from onejob.cli.output import data, document, remark
+
+if TYPE_CHECKING:
+    from onejob.cli.invocation import AnyStore
 
 
 @click.command("init")
@@ -17,17 +21,17 @@ def command(invocation: Invocation, sql: bool) -> None:
 
     Safe to repeat, and safe to run on several machines at once: each migration is applied once.
     """
-    if sql:
-        store = open_store(*invocation.address())
-        text = store.script()
-        document({"sql": text}) if invocation.as_json else click.echo(text, nl=False)
-        return
-    with invocation.store(create=True) as store:
+    with invocation.opened(check=False) as app:
+        store: AnyStore = app.store  # type: ignore[assignment]  # memory:// was refused
+        if sql:
+            text = store.script()
+            document({"sql": text}) if invocation.as_json else click.echo(text, nl=False)
+            return
         done = store.init()
     if invocation.as_json:
         document({"from": done.before, "to": done.after, "applied": list(done.applied)})
     elif done.applied:
-        click.echo(f"{store.where}: tables at version {done.after}")
+        data(f"{store.where}: tables at version {done.after}")
         remark("Next: onejob worker MODULE:APP")
     else:
-        click.echo(f"{store.where}: tables at version {done.after} already, nothing to do")
+        data(f"{store.where}: tables at version {done.after} already, nothing to do")

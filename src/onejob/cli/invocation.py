@@ -1,4 +1,4 @@
-"""The options that every command has, before or after its name, and the store that they lead to."""
+"""The options that every command has, before or after its name, and the App they lead to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from onejob.errors import UsageError
+
 if TYPE_CHECKING:
+    from onejob.app import App
     from onejob.stores.postgres import PostgresStore
     from onejob.stores.sqlite import SqliteStore
 
@@ -32,29 +35,64 @@ class Invocation:
         """Add what a command further right says; it has the last word."""
         return Invocation(url or self.url, schema or self.schema, as_json or self.as_json)
 
-    def address(self) -> tuple[str, str]:
-        """Return URL and schema: as said here, else ONEJOB_APP's, else the environment's."""
-        url, schema = self.url, self.schema
-        spec = os.environ.get("ONEJOB_APP", "")
-        if spec and not (url and schema):
-            from onejob.cli.application import address_of, load
+    def app(self) -> App:
+        """Return an App over the store that is meant; nothing is opened yet.
 
-            app_url, app_schema = address_of(load(spec))
-            # Another store than the App's has nothing to do with the App's schema.
-            schema = schema or (app_schema if url in (None, app_url) else None)
-            url = url or app_url
-        return (
-            url or os.environ.get("ONEJOB_URL") or "sqlite:///onejob.db",
-            schema or os.environ.get("ONEJOB_SCHEMA") or "onejob",
-        )
+        That is --url, else the App of ONEJOB_APP, else ONEJOB_URL, else onejob.db right here.
+        """
+        from onejob.app import App
+        from onejob.cli.application import load
+        from onejob.url import DEFAULT
+
+        spec = os.environ.get("ONEJOB_APP")
+        if spec and not self.url:
+            return self.agreed(load(spec), spec)
+        # Said in full, so that looking never creates a file.
+        url = self.url or os.environ.get("ONEJOB_URL") or DEFAULT
+        schema = self.schema or os.environ.get("ONEJOB_SCHEMA") or "onejob"
+        return App(url, schema=schema, single_machine=True)
+
+    def named(self, spec: str) -> App:
+        """Load the App of ``MODULE:APP``; --url stands in for the ONEJOB_URL that it may read."""
+        from onejob.app import App
+        from onejob.cli.application import load
+
+        if self.url:
+            os.environ["ONEJOB_URL"] = self.url
+        app = self.agreed(load(spec), spec)
+        if self.url and repr(App(self.url, name=app.name)) != repr(app):
+            raise UsageError(
+                f"{spec} names a store of its own, {app!r}, which --url cannot change."
+            )
+        return app
+
+    def agreed(self, app: App, spec: str) -> App:
+        """Return the App, unless --schema contradicts it."""
+        if self.schema and self.schema != app.schema:
+            raise UsageError(
+                f"{spec} keeps its tables in schema {app.schema!r}, not {self.schema!r}. "
+                "Leave --schema out, or give --url as well."
+            )
+        return app
 
     @contextmanager
-    def store(self, *, create: bool = False) -> Iterator[AnyStore]:
-        """Open the store and close it again. Without ``create`` its tables must be there."""
-        from onejob.cli.store import closing_store
+    def opened(self, *, check: bool = True) -> Iterator[App]:
+        """Open the App for one command, its tables checked, and close its store again."""
+        app = self.app()
+        if app.store.dialect == "memory":
+            raise UsageError("memory:// lives and dies with one process: there is nothing to see.")
+        if check:
+            app.check()
+        try:
+            yield app
+        finally:
+            app.store.close()
 
-        url, schema = self.address()
-        with closing_store(url, schema, create=create) as store:
+    @contextmanager
+    def store(self) -> Iterator[AnyStore]:
+        """Open the store alone."""
+        with self.opened() as app:
+            store: Any = app.store
             yield store
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from onejob.cli import story
 from onejob.cli.failure import FINDINGS, Failure
-from onejob.cli.invocation import AnyStore, Invocation, store_options
+from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import data, document
 from onejob.cli.story import Evidence, Story, Told
 from onejob.cli.text import clean, utc, when
@@ -16,6 +18,9 @@ from onejob.core.keys import fire_key
 from onejob.core.names import check_name
 from onejob.core.time import Instant, read_instant
 from onejob.errors import UsageError
+
+if TYPE_CHECKING:
+    from onejob.cli.invocation import AnyStore
 
 #: How many ticks and runs are looked through for one instant.
 LOOKED_AT_MAX = 1_000
