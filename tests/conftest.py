@@ -98,9 +98,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres_url(worker_id: str) -> str:
+def postgres_url() -> str:
     """A database of this process's own; dropped when the test run ends."""
-    return create_database(needed(POSTGRES).url, f"{SESSION}_{worker_id}_{os.getpid()}")
+    return create_database(needed(POSTGRES).url, f"{SESSION}_{os.getpid()}")
 
 
 @pytest.fixture
