@@ -326,6 +326,9 @@ def test_fire_times_are_those_of_the_slow_reference(
     length=st.integers(0, 5 * 1440),
     keep=st.sampled_from([1, 5, 10_000]),
 )
+@example(
+    place=("Pacific/Apia", "2011-12-28"), expression="0 12 * * *", begin=0, length=7_000, keep=1
+)
 def test_due_lists_and_counts_exactly_what_after_walks_through(
     place: tuple[str, str], expression: str, begin: int, length: int, keep: int
 ) -> None:

@@ -96,6 +96,7 @@ BUILTINS: Final[dict[Any, Codec]] = {
 
 
 def within(step: str, function: Callable[[Any], Any], value: object) -> Any:
+    """Call it; if it refuses, note the step that led here. Costs nothing while all is well."""
     try:
         return function(value)
     except Unfit as unfit:
@@ -104,16 +105,19 @@ def within(step: str, function: Callable[[Any], Any], value: object) -> Any:
 
 
 def each(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
+    """Call it for each item, with the item's place as the step."""
     return [within(f"[{n}]", function, value) for n, value in enumerate(values)]
 
 
 def want(cls: type, value: Any) -> Any:
+    """Return the value if it is exactly of that class: a subclass would come back as its base."""
     if type(value) is not cls:
         raise Unfit(f"{kind(value)} given, {cls.__qualname__} annotated")
     return value
 
 
 def step(key: str) -> str:
+    """Show a key as a step of a path."""
     return f".{key}" if key.isidentifier() else f"[{key!r}]"
 
 
