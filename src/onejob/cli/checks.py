@@ -39,7 +39,7 @@ def clock(offset: Span, uncertainty: Span) -> Check:
     return Check("clock", False, f"{detail}. Synchronise this machine or the store's (NTP).")
 
 
-def replicas(found: Sequence[ReplicaView], jobs: Sequence[JobView]) -> Check:
+def replicas(found: tuple[ReplicaView, ...], jobs: tuple[JobView, ...]) -> Check:
     """Judge whether somebody is there, and whether everybody there is well."""
     live = [replica for replica in found if not replica.dead_at]
     late = [replica for replica in live if replica.lease_until <= replica.now]
@@ -64,7 +64,7 @@ def replicas(found: Sequence[ReplicaView], jobs: Sequence[JobView]) -> Check:
     return Check("replicas", True, f"{len(live)} live: {told}")
 
 
-def parked(jobs: Sequence[JobView]) -> Check:
+def parked(jobs: tuple[JobView, ...]) -> Check:
     """Judge whether runs wait for code that no live replica has."""
     found = [job for job in jobs if job.parked]
     if not found:
@@ -73,7 +73,7 @@ def parked(jobs: Sequence[JobView]) -> Check:
     return Check("parked runs", False, f"no live replica knows {names}. Start a worker that does.")
 
 
-def schedules(found: Sequence[ScheduleView]) -> Check:
+def schedules(found: tuple[ScheduleView, ...]) -> Check:
     """Judge whether every schedule fires, and in time."""
     active = [schedule for schedule in found if not schedule.paused]
     broken = [s for s in active if s.broken]
@@ -96,7 +96,7 @@ def schedules(found: Sequence[ScheduleView]) -> Check:
     )
 
 
-def effects(found: Sequence[Entry]) -> Check:
+def effects(found: tuple[Entry, ...]) -> Check:
     """Judge whether the outcome of an effect must be settled by a person."""
     unknown = [entry for entry in found if entry.state is EntryState.UNKNOWN]
     if not unknown:

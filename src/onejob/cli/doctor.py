@@ -12,6 +12,7 @@ from onejob.cli.checks import Check
 from onejob.cli.failure import FINDINGS
 from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import document, remark, table
+from onejob.cli.text import span
 from onejob.commands import ledger, views
 from onejob.core.time import Span
 from onejob.errors import StoreError
@@ -63,7 +64,7 @@ def _examine(invocation: Invocation) -> list[Check]:
 
 
 def _connection(store: AnyStore, took: Span) -> Check:
-    return Check("connection", True, f"{store.where} in {checks.span(took)}")
+    return Check("connection", True, f"{store.where} in {span(took)}")
 
 
 def _schema(store: AnyStore) -> Check:

@@ -28,7 +28,8 @@ class Failure(click.ClickException):
 
     def __init__(self, message: str, *, code: int) -> None:
         super().__init__(message)
-        self.exit_code = code
+        # A class variable by its annotation, and read from the instance all the same.
+        self.exit_code = code  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Write the sentence to stderr."""

@@ -102,11 +102,9 @@ def store_options(function: F) -> F:
     @click.option("--url", metavar="URL", help="The store: sqlite:///FILE or postgresql://…")
     @click.option("--schema", metavar="NAME", help="Schema, or prefix of the tables.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-    @click.pass_context
     @functools.wraps(function)
-    def command(
-        ctx: click.Context, url: str | None, schema: str | None, as_json: bool, **options: Any
-    ) -> Any:
+    def command(url: str | None, schema: str | None, as_json: bool, **options: Any) -> Any:
+        ctx = click.get_current_context()
         said = ctx.obj if isinstance(ctx.obj, Invocation) else Invocation()
         ctx.obj = said.and_then(url, schema, as_json)
         return function(ctx.obj, **options)

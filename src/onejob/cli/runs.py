@@ -81,8 +81,8 @@ def command(
 def retry(ctx: click.Context, invocation: Invocation, ids: tuple[int, ...]) -> None:
     """Run ended, parked or unknown runs again, under their old id and key."""
     with invocation.store() as store:
-        done = [(store.run(runs.retry(RunId(id))), id) for id in ids]
-        found = [(ok, id, store.run(views.run_get(id))) for ok, id in done]
+        done = [(store.run(runs.retry(RunId(number))), number) for number in ids]
+        found = [(ok, number, store.run(views.run_get(number))) for ok, number in done]
     _tell(
         ctx,
         invocation,
@@ -99,8 +99,8 @@ def retry(ctx: click.Context, invocation: Invocation, ids: tuple[int, ...]) -> N
 def cancel(ctx: click.Context, invocation: Invocation, ids: tuple[int, ...]) -> None:
     """End runs that are scheduled, parked or unknown, as cancelled."""
     with invocation.store() as store:
-        done = [(store.run(runs.cancel(RunId(id), keep=KEEP)), id) for id in ids]
-        found = [(ok, id, store.run(views.run_get(id))) for ok, id in done]
+        done = [(store.run(runs.cancel(RunId(number), keep=KEEP)), number) for number in ids]
+        found = [(ok, number, store.run(views.run_get(number))) for ok, number in done]
     _tell(ctx, invocation, found, verb="cancelled", refused="is running or has ended")
 
 
@@ -115,13 +115,15 @@ def _tell(
     """Say of each run what became of it; exit 1 where the store refused one."""
     if invocation.as_json:
         document([{**as_json(run), "done": ok} for ok, _, run in found if run is not None])
-    for ok, id, run in found:
+    for ok, number, run in found:
         if run is None:
-            remark(f"run {id}: unknown here. Runs are purged once their time has passed.")
+            remark(f"run {number}: unknown here. Runs are purged once their time has passed.")
         elif not ok:
-            remark(f"run {id} ({run.job}, {run.outcome or run.state}): nothing done, it {refused}.")
+            remark(
+                f"run {number} ({run.job}, {run.outcome or run.state}): nothing done, it {refused}."
+            )
         elif not invocation.as_json:
-            data(f"run {id} ({run.job}): {verb}")
+            data(f"run {number} ({run.job}): {verb}")
     if not all(ok for ok, _, _ in found):
         ctx.exit(FINDINGS)
 

@@ -43,8 +43,8 @@ class Evidence:
     """What was read about one run. ``replicas`` by id; those long gone are absent."""
 
     run: RunView
-    events: Sequence[EventView] = ()
-    effects: Sequence[EffectView] = ()
+    events: tuple[EventView, ...] = ()
+    effects: tuple[EffectView, ...] = ()
     replicas: Mapping[str, ReplicaView] = field(default_factory=dict)
     now: int = 0
 
@@ -59,7 +59,7 @@ def of_run(evidence: Evidence) -> Story:
     return Story(run.job, run.key, run.fire_time or run.due, tuple(told), _answer(evidence))
 
 
-def of_tick(schedule: str, job: str, at: int, events: Sequence[EventView]) -> Story | None:
+def of_tick(schedule: str, job: str, at: int, events: tuple[EventView, ...]) -> Story | None:
     """Tell of a fire time that became no run; None where nothing is known of it."""
     for event in reversed(events):
         detail = _detail(event)
@@ -96,22 +96,19 @@ def _expected(run: RunView) -> Told:
 
 def _event(event: EventView, evidence: Evidence) -> Told:
     detail = _detail(event)
-    attempt = detail.get("attempt")
-    who = _who(event.replica, event.token, evidence)
-    error = clean(detail.get("error") or "")
+    attempt = f"Attempt {detail.get('attempt')}{_who(event.replica, event.token, evidence)}"
+    error = clean(detail.get("error") or "no reason given")
     match event.kind:
         case "attempt.abandoned":
-            sentence = f"Attempt {attempt}{who} was abandoned: its replica died or lost its lease."
+            sentence = f"{attempt} was abandoned: its replica died or lost its lease."
         case "attempt.interrupted":
-            sentence = f"Attempt {attempt}{who} was interrupted: its replica was asked to stop."
+            sentence = f"{attempt} was interrupted: its replica was asked to stop."
         case "attempt.parked":
-            sentence = f"Parked{who}: no code for this job there."
+            sentence = "Parked: the replica that took it has no code for this job."
         case "attempt.unknown":
-            sentence = (
-                f"Attempt {attempt}{who} stopped, because an effect's outcome is unknown: {error}"
-            )
+            sentence = f"{attempt} stopped, an effect's outcome being unknown: {error}"
         case kind if kind.startswith("attempt."):
-            sentence = f"Attempt {attempt}{who} {kind.removeprefix('attempt.')}: {error or 'no reason given'}"
+            sentence = f"{attempt} {kind.removeprefix('attempt.')}: {error}"
         case "run.retried":
             sentence = "Somebody asked to retry it: scheduled again under the same id and key."
         case "tick.skipped":
@@ -131,33 +128,32 @@ def _then(detail: Mapping[str, Any]) -> str:
 
 def _standing(evidence: Evidence) -> Told:
     run = evidence.run
-    who = _who(run.replica, run.token, evidence)
+    kind = f"run.{run.outcome or run.state}"
+    at = run.ended or run.started or run.due
+    return Told(at, kind, _where_it_stands(evidence), run.token, run.replica)
+
+
+def _where_it_stands(evidence: Evidence) -> str:
+    run, now = evidence.run, evidence.now
+    attempt = f"Attempt {run.attempt}{_who(run.replica, run.token, evidence)}"
     match run.state:
-        case "ended" if run.attempt:
+        case "ended" if run.started:
             why = f": {clean(run.error)}" if run.error and run.outcome != "succeeded" else ""
-            sentence = f"Attempt {run.attempt}{who} {run.outcome}, {span(run.ended - run.started)} after its start{why}."
+            return f"{attempt} {run.outcome}, {span(run.ended - run.started)} after its start{why}."
         case "ended":
-            sentence = f"Ended as {run.outcome} before any attempt."
+            return f"Ended as {run.outcome} before any attempt."
         case "running":
             came = f"; progress {clean(run.progress)}" if run.progress else ""
-            sentence = f"Attempt {run.attempt}{who} has been running for {span(evidence.now - run.started)}{came}."
-        case "scheduled" if run.due <= evidence.now:
-            sentence = (
-                f"Due {when(run.due)} and not claimed yet: every replica is busy, or none is live."
-            )
+            return f"{attempt} has been running for {span(now - run.started)}{came}."
+        case "scheduled" if run.due <= now:
+            return f"Due {when(run.due)}, not claimed yet: every replica is busy, or none is live."
         case "scheduled":
-            sentence = f"Waits until {when(run.due)}."
+            return f"Waits until {when(run.due)}."
         case "parked":
-            sentence = f"Parked: no live replica knows job {clean(run.job)}. Start a worker whose code has it."
+            return f"Parked: no live replica knows job {clean(run.job)}. Start a worker that does."
         case _:
-            sentence = f"Unknown: {clean(run.error or 'an effect must be settled')}. See: onejob effects unknown"
-    return Told(
-        run.ended or run.started or run.due,
-        f"run.{run.outcome or run.state}",
-        sentence,
-        run.token,
-        run.replica,
-    )
+            reason = clean(run.error or "an effect must be settled")
+            return f"Unknown: {reason}. See: onejob effects unknown"
 
 
 def _effects(effects: Sequence[EffectView]) -> list[Told]:

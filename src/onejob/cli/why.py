@@ -13,6 +13,7 @@ from onejob.cli.output import data, document
 from onejob.cli.story import Evidence, Story, Told
 from onejob.cli.text import clean, utc, when
 from onejob.commands import views
+from onejob.commands.command import Command
 from onejob.commands.views import EventView, RunView, ScheduleView
 from onejob.core.keys import fire_key
 from onejob.core.names import check_name
@@ -59,7 +60,7 @@ def _find(store: AnyStore, name: str, which: str | None) -> Story:
     if which is None:
         found = _latest(store, name, schedule)
     elif which.isdecimal():
-        found = _of_id(store, name, int(which))
+        found = _of_number(store, name, int(which))
     elif runs := store.run(views.runs(job=name, key=which, limit=1)):
         found = _of_run(store, runs[0])
     else:
@@ -70,27 +71,30 @@ def _find(store: AnyStore, name: str, which: str | None) -> Story:
 def _latest(store: AnyStore, name: str, schedule: ScheduleView | None) -> Story:
     runs = _runs(store, name, schedule, limit=1)
     run = runs[0] if runs else None
-    if schedule is not None:
-        # A fire time after that run that became none is the latest news.
-        events = store.run(_ticks(name, since=run.fire_time if run else 0))
-        newest = max((_fire_time(event) for event in events), default=0)
-        if newest > (run.fire_time if run else 0):
-            if tick := story.of_tick(name, schedule.job, newest, events):
-                return tick
+    if schedule is not None and (news := _newer_tick(store, schedule, run)):
+        return news
     if run is None:
         raise Failure(_nothing_of(name, schedule), code=FINDINGS)
     return _of_run(store, run)
 
 
-def _of_id(store: AnyStore, name: str, id: int) -> Story:
-    run = store.run(views.run_get(id)) if id < 2**63 else None
+def _newer_tick(store: AnyStore, schedule: ScheduleView, run: RunView | None) -> Story | None:
+    """Tell of a fire time after that run that became none: then it is the latest news."""
+    last = run.fire_time if run else 0
+    events = store.run(_ticks(schedule.name, since=last))
+    newest = max((_fire_time(event) for event in events), default=0)
+    return story.of_tick(schedule.name, schedule.job, newest, events) if newest > last else None
+
+
+def _of_number(store: AnyStore, name: str, number: int) -> Story:
+    run = store.run(views.run_get(number)) if number < 2**63 else None
     if run is None:
         raise Failure(
-            f"no run {id} is known; runs are purged once their time has passed", code=FINDINGS
+            f"no run {number} is known; runs are purged once their time has passed", code=FINDINGS
         )
     if name not in (run.job, run.schedule):
         raise UsageError(
-            f"run {id} belongs to {run.job}, not to {name}. Try: onejob why {run.job} {id}"
+            f"run {number} belongs to {run.job}, not to {name}. Try: onejob why {run.job} {number}"
         )
     return _of_run(store, run)
 
@@ -135,7 +139,7 @@ def _runs(
     return store.run(views.runs(job=name, limit=limit))
 
 
-def _ticks(schedule: str, *, since: int) -> views.Command[tuple[EventView, ...]]:
+def _ticks(schedule: str, *, since: int) -> Command[tuple[EventView, ...]]:
     return views.events(schedule=schedule, since=since, limit=LOOKED_AT_MAX)
 
 

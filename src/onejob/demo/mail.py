@@ -21,7 +21,7 @@ class Mailer:
         self._local = threading.local()
 
     def send(self, customer: int, idempotency_key: str = "") -> dict[str, Any]:
-        """Send one mail; with a key the provider sends it at most once, however often it is asked."""
+        """Send one mail; with a key the provider delivers it at most once, however often asked."""
         headers = {"Content-Type": "application/json", "X-Replica": self._replica}
         if idempotency_key:
             headers["Idempotency-Key"] = idempotency_key

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from onejob.demo.processes import Mark
 from onejob.demo.result import Result, verdict
-from onejob.demo.timeline import Bar, Lane, Mark
+from onejob.demo.timeline import Bar, Lane
 
 #: The drawing's own units; it is scaled to the page.
 WIDTH, LABEL, LANE_HEIGHT, BAR_HEIGHT = 720, 84, 30, 16

@@ -14,6 +14,8 @@ from onejob.stores.sqlite import SqliteStore
 if TYPE_CHECKING:
     from onejob.stores.postgres import PostgresStore
 
+    AnyStore = SqliteStore | PostgresStore
+
 #: How long a home-made lock waits for SQLite's other writers.
 PATIENCE_SECONDS = 10.0
 
@@ -63,7 +65,7 @@ class Place:
             return rows
 
     def writable(self) -> bool:
-        """Tell whether anybody can write now: on SQLite a process frozen inside a write stops all."""
+        """Tell whether anybody can write: on SQLite a process frozen in a write stops all."""
         if self.dialect != "sqlite":
             return True
         with closing(self._sqlite(PROBE_SECONDS)) as connection:
@@ -74,7 +76,7 @@ class Place:
                 return False
         return True
 
-    def store(self) -> SqliteStore | PostgresStore:
+    def store(self) -> AnyStore:
         """Open the store that onejob itself uses here."""
         if self.dialect == "sqlite":
             return SqliteStore(self.target, schema=self.schema)

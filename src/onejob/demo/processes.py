@@ -1,9 +1,9 @@
 """Replicas as operating system processes: started, killed, frozen, thawed, and always ended.
 
-A replica says ``ready`` on its standard output when it has loaded everything, and begins when it is
-told to on its standard input. The end of that input ends it too, so no replica outlives its parent.
-Each has a process group of its own: Ctrl-C in the terminal reaches the parent only, which ends them;
-and should the parent be killed, the kernel wakes a frozen one, which then sees its input end.
+A replica says ``ready`` on its standard output when it has loaded everything, and begins when it
+is told to on its standard input. The end of that input ends it too, so no replica outlives its
+parent. Each has a process group of its own: Ctrl-C in the terminal reaches the parent only, which
+ends them; should the parent be killed, the kernel wakes a frozen one, which sees its input end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FREEZES_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened to a replica, at a monotonic second: start, kill, freeze, thaw, end."""
+    """What happened to a replica at a monotonic second: start, kill, freeze, thaw or end."""
 
     at: float
     what: str

@@ -33,7 +33,7 @@ BODY_BYTES_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request: when (monotonic seconds), by which replica, for whom, and whether it delivered."""
+    """One request: when (monotonic seconds), by whom, for whom, and whether it delivered."""
 
     at: float
     replica: str
@@ -111,7 +111,7 @@ class Provider:
         return Counter(asked.customer for asked in self.requests if asked.delivered)
 
     def wait_for(self, condition: Callable[[], bool], *, seconds: float, what: str) -> None:
-        """Wait until ``condition`` holds, looking again after every request; Stuck after a while."""
+        """Wait until ``condition`` holds, looking again after each request; Stuck in the end."""
         until = self._clock() + seconds
         while not condition():
             if self._clock() > until:
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     # A small answer must not wait for the acknowledgement of the one before it.
     disable_nagle_algorithm = True
-    server: _Server
+    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride] - narrower, never set
 
     def do_POST(self) -> None:
         """Take one mail: ``{"customer": 17}``."""

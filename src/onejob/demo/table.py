@@ -22,9 +22,11 @@ BARS = {
     "sent": ("█", "cyan"),
     "frozen": ("·", "blue"),
 }
+#: Frozen, and the store still says that it holds the job.
+FROZEN_HOLDER = ("░", "blue")
 MARKS = {"kill": ("✗", "bold red"), "freeze": ("‖", "bold blue"), "thaw": ("▸", "bold blue")}
 
-LEGEND = "█ sending  ▒ holds the job  ─ alive  ✗ killed  ‖ frozen  ▸ thawed"
+LEGEND = "█ sending  ▒ ░ holds the job  ─ alive  ✗ killed  ‖ frozen  ▸ thawed"
 
 
 def show(results: Sequence[Result], *, seed: int) -> None:
@@ -36,7 +38,8 @@ def show(results: Sequence[Result], *, seed: int) -> None:
         console.print(drawn(result, columns=lane_columns(console.width)))
     console.print(Text(LEGEND, style="dim"))
     console.print()
-    console.print(Text(verdict(results), style="bold green" if results[-1].once else "bold red"))
+    style = "bold green" if results[-1].once else "bold red"
+    console.print(Text(verdict(results), style=style), soft_wrap=True)
     console.print(Text(f"The same faults again: onejob demo --seed {seed}", style="dim"))
 
 
@@ -85,9 +88,17 @@ def _lane(lane: Lane, seconds: float, columns: int) -> Text:
     for bar in sorted(lane.bars, key=lambda bar: order.index(bar.what)):
         for column in _columns(bar, seconds, columns):
             cells[column] = BARS[bar.what]
+    frozen, held = (_covered(lane, what, seconds, columns) for what in ("frozen", "held"))
+    for column in frozen & held:
+        cells[column] = FROZEN_HOLDER
     for mark in lane.marks:
         cells[_column(mark.at, seconds, columns)] = MARKS[mark.what]
     return Text.assemble(*cells)
+
+
+def _covered(lane: Lane, what: str, seconds: float, columns: int) -> set[int]:
+    bars = [bar for bar in lane.bars if bar.what == what]
+    return {column for bar in bars for column in _columns(bar, seconds, columns)}
 
 
 def _columns(bar: Bar, seconds: float, columns: int) -> range:

@@ -1,10 +1,10 @@
 """A lock in the database, as it is often written at home: a row with a holder and an expiry.
 
 It is a decent one: taken by one guarded UPDATE, renewed by a thread while the job runs, and it
-remembers that tonight's job is done. What it lacks is everything after "I hold the lock": no fencing
-token, and no record of what has been sent. So when its holder stands still for longer than the
-expiry, another replica rightly takes over and begins from the start, and the first one, when it
-wakes, goes on where it was.
+remembers that tonight's job is done. What it lacks is everything after "I hold the lock": a
+fencing token, and a record of what has been sent. So when its holder stands still for longer than
+the expiry, another replica rightly takes over and begins from the start, and the first one, when
+it wakes, goes on where it was.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ job, the one that takes over is frozen past its lease and thawed while a third o
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onejob import App, Run
 from onejob.commands import views
@@ -16,6 +16,9 @@ from onejob.demo.mail import Mailer
 from onejob.demo.part import Part
 from onejob.demo.patience import until
 from onejob.demo.stage import Stage
+
+if TYPE_CHECKING:
+    from onejob.demo.place import AnyStore
 
 LEASE = "2s"
 
@@ -68,7 +71,7 @@ def direct(stage: Stage) -> None:
         store.close()
 
 
-def _direct(stage: Stage, store: Any) -> None:
+def _direct(stage: Stage, store: AnyStore) -> None:
     replicas = stage.fleet.start_all(stage.parts())
     fire_at = (datetime.now(UTC) + UNTIL_FIRE_TIME).isoformat()
     names = {replica.pid: replica.name for replica in replicas}
@@ -95,7 +98,7 @@ def _direct(stage: Stage, store: Any) -> None:
         stage.fleet.stop()
 
 
-def _holder(store: Any) -> int:
+def _holder(store: AnyStore) -> int:
     """Return the pid of the replica that holds the run by what the store says, 0 for none."""
     running = store.run(views.runs(job="nightly", state="running"))
     if not running:
@@ -104,7 +107,7 @@ def _holder(store: Any) -> int:
     return pids.get(running[0].replica, 0)
 
 
-def _ended(store: Any) -> bool:
+def _ended(store: AnyStore) -> bool:
     return bool(store.run(views.runs(job="nightly", state="ended")))
 
 
