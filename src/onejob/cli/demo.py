@@ -56,10 +56,10 @@ def command(
     )
     if html is not None and not html.parent.is_dir():
         raise click.BadParameter(f"there is no folder {html.parent}", param_hint="--html")
-    with Live(sys.stderr, plan) as live:
+    with Live(sys.stderr) as live:
         results = play(plan, began=live.began, ended=live.ended)
     if html is not None:
-        html.write_text(page(results, seed=plan.seed), encoding="utf-8")
+        html.write_text(page(results, seed=plan.seed, faults=plan.faults), encoding="utf-8")
     if invocation.as_json:
         acts = [result.as_json() for result in results]
         document({"acts": acts, "verdict": verdict(results), "seed": plan.seed})

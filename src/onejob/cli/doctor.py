@@ -41,6 +41,7 @@ def command(ctx: click.Context, invocation: Invocation) -> None:
         table(
             ("CHECK", "", "FOUND"),
             [(check.name, "ok" if check.ok else "failed", check.detail) for check in found],
+            whole=True,
         )
     failed = sum(1 for check in found if not check.ok)
     if failed:

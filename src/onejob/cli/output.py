@@ -28,8 +28,11 @@ def remark(sentence: str) -> None:
     click.echo(clean(sentence), err=True)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows under their headings; plain text where stdout is no terminal."""
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, whole: bool = False) -> None:
+    """Print rows under their headings; plain text where stdout is no terminal.
+
+    Long texts are cut unless ``whole``.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -41,7 +44,12 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     for column in columns:
         shown.add_column(column, overflow="fold")
     for row in rows:
-        shown.add_row(*(Text(cell(value), style=_STYLES.get(str(value), "")) for value in row))
+        shown.add_row(
+            *(
+                Text(clean(value) if whole else cell(value), style=_STYLES.get(str(value), ""))
+                for value in row
+            )
+        )
     with console.capture() as captured:
         console.print(shown)
     for line in captured.get().splitlines():

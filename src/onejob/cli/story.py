@@ -89,9 +89,9 @@ def _expected(run: RunView) -> Told:
     if run.schedule:
         sentence = f"Expected {when(run.fire_time)} by schedule {clean(run.schedule)}."
         return Told(run.fire_time, "run.expected", sentence)
-    return Told(
-        run.due, "run.expected", f"Asked for under key {clean(run.key)}, due {when(run.due)}."
-    )
+    # Every retry moves the time at which a run is due: after the first it is not what was asked.
+    due = "" if run.attempt else f", due {when(run.due)}"
+    return Told(0, "run.expected", f"Asked for under key {clean(run.key)}{due}.")
 
 
 def _event(event: EventView, evidence: Evidence) -> Told:
@@ -115,6 +115,7 @@ def _event(event: EventView, evidence: Evidence) -> Told:
             sentence = _skipped(event)
         case other:
             sentence = f"{other} {clean(event.detail)}".strip()
+    sentence = sentence if sentence.endswith(".") else f"{sentence}."
     return Told(event.at, event.kind, sentence + _then(detail), event.token, event.replica)
 
 
@@ -129,7 +130,7 @@ def _then(detail: Mapping[str, Any]) -> str:
 def _standing(evidence: Evidence) -> Told:
     run = evidence.run
     kind = f"run.{run.outcome or run.state}"
-    at = run.ended or run.started or run.due
+    at = run.ended or evidence.now
     return Told(at, kind, _where_it_stands(evidence), run.token, run.replica)
 
 
@@ -152,8 +153,7 @@ def _where_it_stands(evidence: Evidence) -> str:
         case "parked":
             return f"Parked: no live replica knows job {clean(run.job)}. Start a worker that does."
         case _:
-            reason = clean(run.error or "an effect must be settled")
-            return f"Unknown: {reason}. See: onejob effects unknown"
+            return "Waits until somebody settles what is unknown. See: onejob effects unknown"
 
 
 def _effects(effects: Sequence[EffectView]) -> list[Told]:

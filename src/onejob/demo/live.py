@@ -12,27 +12,18 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from onejob.demo.demo import Plan
+from onejob.demo.captions import caption
 from onejob.demo.result import Result, counted
 from onejob.demo.stage import Stage
 from onejob.demo.table import figures
 
 REFRESHES_PER_SECOND = 8
 
-#: What is being shown, in the words of somebody who tells it.
-TELLS = {
-    "naive": "each replica has its own timer",
-    "naive-restart": "a worker dies in the middle and does its job again",
-    "lock-only": "a lock in the database, its holder frozen past the lease",
-    "onejob": "one replica killed, its successor frozen past its lease",
-}
-
 
 class Live:
     """A context manager around the play. Everything here goes to stderr."""
 
-    def __init__(self, stream: IO[str], plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, stream: IO[str]) -> None:
         self._over: list[Result] = []
         self._stage: Stage | None = None
         self._console = Console(file=stream, highlight=False)
@@ -75,7 +66,8 @@ class Live:
         shown: list[RenderableType] = [figures(self._over)] if self._over else []
         stage = self._stage
         if stage is not None:
-            shown += [Text(f"{stage.act}: {TELLS[stage.act]}", style="bold"), _progress(stage)]
+            about = caption(stage.act, faults=stage.faults)
+            shown += [Text(f"{stage.act}: {about.short}", style="bold"), _progress(stage)]
         return Group(*shown)
 
 

@@ -5,34 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from onejob.demo.captions import Caption, caption
 from onejob.demo.processes import Mark
 from onejob.demo.result import Result, verdict
 from onejob.demo.timeline import Bar, Lane
 
 #: The drawing's own units; it is scaled to the page.
-WIDTH, LABEL, LANE_HEIGHT, BAR_HEIGHT = 720, 84, 30, 16
-
-SENTENCES = {
-    "naive": "Every replica has its own timer, and each timer sends to everybody.",
-    "naive-restart": (
-        "The worker dies in the middle of its job. Nothing remembers how far it had come, "
-        "so after the restart it begins again from the start."
-    ),
-    "lock-only": (
-        "A row in the database says who may work. Its holder stands still for longer than the "
-        "lease, another replica rightly takes over, and the first one wakes and goes on."
-    ),
-    "onejob": (
-        "A replica is killed in the middle of the run and its successor is frozen past its lease. "
-        "Each effect is claimed in a ledger before the call and recorded after it; whoever comes "
-        "back late is refused by its fencing token."
-    ),
-}
+WIDTH, LABEL, LANE_HEIGHT, BAR_HEIGHT = 720, 100, 30, 16
 
 
-def page(results: Sequence[Result], *, seed: int) -> str:
+def page(results: Sequence[Result], *, seed: int, faults: bool) -> str:
     """Return the page. Everything that is not written here is escaped."""
-    acts = "\n".join(map(_act, results))
+    acts = "\n".join(_act(result, caption(result.name, faults=faults)) for result in results)
     state = "good" if results[-1].once else "bad"
     return f"""<!doctype html>
 <html lang="en">
@@ -52,11 +36,11 @@ def page(results: Sequence[Result], *, seed: int) -> str:
 """
 
 
-def _act(result: Result) -> str:
+def _act(result: Result, about: Caption) -> str:
     trouble = f'<p class="bad">{escape(result.trouble)}</p>' if result.trouble else ""
     return f"""<section>
 <h2>{escape(result.name)}</h2>
-<p>{escape(SENTENCES.get(result.name, ""))}</p>
+<p>{escape(about.sentence)}</p>
 <ul class="figures">{_figures(result)}</ul>{trouble}
 <div class="drawing">{_drawing(result)}</div>
 </section>"""
@@ -143,8 +127,8 @@ def _legend() -> str:
             ("frozen", 6, "frozen"),
         )
     )
-    marks = '<li><i class="kill">✗</i>killed</li><li><i class="freeze">‖</i>frozen</li>'
-    return f'<ul class="legend">{keys}{marks}<li><i class="thaw">▸</i>thawed</li></ul>'
+    marks = '<li><i class="kill">✗</i>killed</li><li><i class="thaw">▸</i>thawed</li>'
+    return f'<ul class="legend">{keys}{marks}</ul>'
 
 
 _STYLE = """
@@ -167,8 +151,8 @@ ul { list-style: none; margin: 0 0 .75rem; padding: 0; display: flex; flex-wrap:
 .legend { color: var(--quiet); font-size: .85rem; }
 .legend svg { width: 1.2em; height: 1.2em; vertical-align: -.25em; margin-right: .35em; }
 .legend i { font-style: normal; margin-right: .35em; }
-.drawing { overflow-x: auto; border-top: 1px solid var(--line); padding-top: .25rem; }
-.drawing svg { display: block; width: 100%; min-width: 30rem; height: auto; }
+.drawing { border-top: 1px solid var(--line); padding-top: .25rem; }
+.drawing svg { display: block; width: 100%; height: auto; }
 .alive { fill: var(--quiet); } .held { fill: var(--held); } .sent { fill: var(--sent); }
 .frozen { fill: var(--frozen); }
 text { fill: var(--ink); font-size: 13px; }
@@ -176,5 +160,7 @@ text { fill: var(--ink); font-size: 13px; }
 .mark { font-size: 18px; font-weight: bold; text-anchor: middle; }
 .kill { fill: var(--bad); color: var(--bad); }
 .freeze, .thaw { fill: var(--frozen); color: var(--frozen); }
+@media (max-width: 34rem) { text { font-size: 20px; } .tick { font-size: 17px; }
+  .mark { font-size: 26px; } }
 footer { margin-top: 2.5rem; color: var(--quiet); font-size: .85rem; }
 """
