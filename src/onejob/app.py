@@ -232,6 +232,15 @@ class App(Definitions):
             self._serving = self._background = None
         return background.stop(self._settings.grace / SECOND + _STOP_SECONDS)
 
+    def close(self) -> None:
+        """Stop, and close every connection; a later use opens them anew."""
+        self.stop()
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.astore.close()
+            opened.store.close()
+
     @asynccontextmanager
     async def lifespan(self, host: object = None) -> AsyncIterator[None]:
         """Make this process a replica for as long as the block lasts, in the running loop.

@@ -157,7 +157,7 @@ class Job(Generic[C, P, R]):
         if named.strip("'\"").rpartition(".")[2] == other:
             kind = "async" if self.signature.is_async else "sync"
             raise UsageError(
-                f"{self.name}: this function is {kind}, so its run is an {wanted}, not {other}. "
+                f"{self.name}: this function is {kind}, and its run is not {other} but {wanted}. "
                 f"Annotate it: run: {wanted}."
             )
 

@@ -10,7 +10,8 @@ from onejob.adapters import adapt, adapt_any
 from onejob.commands.command import Command
 from onejob.core.time import Span
 from onejob.runtime.events import Events
-from onejob.stores.protocol import AsyncStore, Store
+from onejob.stores.protocol import Store
+from onejob.stores.threaded import ThreadedStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Services:
     """
 
     store: Store
-    astore: AsyncStore
+    astore: ThreadedStore
     url: str
     app: str
     owner: str
