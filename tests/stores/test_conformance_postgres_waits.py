@@ -1,4 +1,4 @@
-"""What only a server whose sessions wait can get wrong: order of numbers, clocks, time limits."""
+"""What only a server can get wrong: sessions that wait, clocks, time limits, notifications."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import psycopg
 import pytest
+from psycopg import sql
 
-from onejob.commands import ledger, runs, views
+from onejob.commands import ledger, replicas, runs, schedules, views
 from onejob.commands.ledger import NewEntry
+from onejob.commands.runs import NewRun
 from onejob.core.run import Again, Outcome, Token
 from onejob.core.time import HOUR, SECOND
 from onejob.stores.postgres import PostgresStore
-from onejob.testing.conformance import Sessions
 from onejob.testing.conformance.given import (
     DONE,
     NOW,
     Run,
     claim,
+    defined,
     joined,
     made,
     running,
     settle,
+    step,
 )
+from stores.sessions import PostgresSessions
 
 CHARGE = NewEntry("mail/k", "charge", "owner")
 PATIENT_MS = 20_000
@@ -58,7 +62,7 @@ def until_waiting(postgres_url: str) -> Iterator[Callable[[int], None]]:
 @pytest.mark.parametrize("end", ["commits", "rolls back"])
 def test_a_session_that_waited_to_reclaim_never_brings_an_older_token(
     run: Run,
-    postgres_sessions: Sessions,
+    postgres_sessions: PostgresSessions,
     aside: ThreadPoolExecutor,
     until_waiting: Callable[[int], None],
     end: str,
@@ -88,7 +92,7 @@ def test_a_session_that_waited_to_reclaim_never_brings_an_older_token(
 
 def test_a_session_that_waited_for_a_fence_finds_the_claim_superseded(
     run: Run,
-    postgres_sessions: Sessions,
+    postgres_sessions: PostgresSessions,
     aside: ThreadPoolExecutor,
     until_waiting: Callable[[int], None],
 ) -> None:
@@ -109,7 +113,7 @@ def test_a_session_that_waited_for_a_fence_finds_the_claim_superseded(
 
 def test_a_session_that_waited_for_a_key_is_first_after_a_rollback(
     run: Run,
-    postgres_sessions: Sessions,
+    postgres_sessions: PostgresSessions,
     aside: ThreadPoolExecutor,
     until_waiting: Callable[[int], None],
 ) -> None:
@@ -127,7 +131,7 @@ def test_a_session_that_waited_for_a_key_is_first_after_a_rollback(
 
 
 def test_the_clock_is_the_statements_and_not_the_transactions(
-    postgres_sessions: Sessions,
+    postgres_sessions: PostgresSessions,
 ) -> None:
     """D09: in a user's long transaction now() stands still; leases and due times must not."""
     session = postgres_sessions.open()
@@ -140,7 +144,7 @@ def test_the_clock_is_the_statements_and_not_the_transactions(
 
 def test_a_holder_that_falls_silent_in_its_transaction_is_put_out(
     run: Run,
-    postgres_sessions: Sessions,
+    postgres_sessions: PostgresSessions,
     aside: ThreadPoolExecutor,
     until_waiting: Callable[[int], None],
 ) -> None:
@@ -158,7 +162,7 @@ def test_a_holder_that_falls_silent_in_its_transaction_is_put_out(
 
 
 def test_the_limit_on_silence_ends_with_the_transaction(
-    run: Run, postgres_sessions: Sessions
+    run: Run, postgres_sessions: PostgresSessions
 ) -> None:
     """A user's connection goes back to its pool as it came."""
     claimed = running(run)
@@ -173,7 +177,7 @@ def test_the_limit_on_silence_ends_with_the_transaction(
 
 
 def test_a_stricter_limit_of_the_users_own_is_left_alone(
-    run: Run, postgres_sessions: Sessions
+    run: Run, postgres_sessions: PostgresSessions
 ) -> None:
     claimed = running(run)
     session = postgres_sessions.open()
@@ -184,7 +188,7 @@ def test_a_stricter_limit_of_the_users_own_is_left_alone(
 
 
 def test_a_looser_limit_of_the_users_own_is_tightened(
-    run: Run, postgres_sessions: Sessions
+    run: Run, postgres_sessions: PostgresSessions
 ) -> None:
     claimed = running(run)
     session = postgres_sessions.open()
@@ -195,7 +199,7 @@ def test_a_looser_limit_of_the_users_own_is_tightened(
 
 
 def test_two_fences_of_runs_that_complete_in_opposite_orders_do_not_deadlock(
-    run: Run, postgres_sessions: Sessions
+    run: Run, postgres_sessions: PostgresSessions
 ) -> None:
     """F15: each fence is exclusive, so nobody upgrades a lock that another shares."""
     made(run, "a")
@@ -210,3 +214,72 @@ def test_two_fences_of_runs_that_complete_in_opposite_orders_do_not_deadlock(
 
     assert skipped == (False, False)
     assert ended == (True, True)
+
+
+def test_nobody_is_notified_while_no_replica_is_idle(
+    run: Run, notified: Callable[[], list[str]]
+) -> None:
+    """F09: a NOTIFY in every transaction would serialise the users' own commits."""
+    busy = joined(run)
+    made(run)
+    run(schedules.tick([step(defined(run), NOW)], replica=busy, now=NOW))
+    assert run(replicas.idle(busy, idle=True))
+    assert run(replicas.leave(busy, now=NOW))
+    made(run)
+
+    assert notified() == []
+
+
+def test_an_idle_replica_is_notified_of_new_runs_and_of_nothing_else(
+    run: Run, notified: Callable[[], list[str]]
+) -> None:
+    """F06: a hint has no payload, so no size can make a commit fail."""
+    idle = joined(run)
+    assert run(replicas.idle(idle, idle=True))
+    made(run, "k", keyed=True, args=f'"{"x" * 100_000}"')
+    after_the_first = notified()
+    assert run(runs.enqueue([NewRun("mail", "k", "{}", keyed=True)], now=NOW)) == ()
+    schedule = defined(run)
+    after_a_known_key = notified()
+    run(schedules.tick([step(schedule, NOW)], replica=idle, now=NOW))
+    after_a_tick = notified()
+    run(schedules.tick([step(schedule, NOW)], replica=idle, now=NOW))
+
+    assert (after_the_first, after_a_known_key, after_a_tick) == ([""], [], [""])
+    assert notified() == []
+
+
+def test_a_notification_comes_with_the_commit_and_not_before(
+    run: Run, postgres_sessions: PostgresSessions, notified: Callable[[], list[str]]
+) -> None:
+    """E26: whoever is woken finds the row."""
+    assert run(replicas.idle(joined(run), idle=True))
+    session = postgres_sessions.open()
+    made(session.run)
+    before = notified()
+    session.rollback()
+    undone = notified()
+    made(session.run)
+    session.commit()
+
+    assert (before, undone, notified()) == ([], [], [""])
+
+
+@pytest.fixture
+def notified(postgres_store: PostgresStore, postgres_url: str) -> Iterator[Callable[[], list[str]]]:
+    """Return the payloads that have been sent since the last call."""
+    channel = postgres_store.catalogue.prefix
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+
+        def since() -> list[str]:
+            # Notifications arrive in the order of commits: whatever was sent before is here first.
+            connection.execute("SELECT pg_notify(%s, 'the end')", (channel,))
+            payloads: list[str] = []
+            for notification in connection.notifies(timeout=10):
+                if notification.payload == "the end":
+                    return payloads
+                payloads.append(notification.payload)
+            raise AssertionError("the server sends no notifications")
+
+        yield since

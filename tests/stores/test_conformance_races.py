@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ import pytest
 
 from onejob.commands import ledger, replicas, runs, schedules, views
 from onejob.commands.runs import NewRun
+from onejob.commands.schedules import Step, Ticked
 from onejob.core.run import Again, Claim, ClaimedRun, Kind, Outcome, Settlement
 from onejob.stores.memory import MemoryStore
 from onejob.stores.protocol import Store
@@ -46,7 +48,8 @@ def test_every_run_is_claimed_by_exactly_one_of_many(run: Run) -> None:
     run(runs.enqueue([NewRun("mail", f"k{n}", "{}") for n in range(300)], now=NOW))
 
     def work(n: int) -> list[ClaimedRun]:
-        replica, mine = joined(run, f"r{n}"), []
+        replica = joined(run, f"r{n}")
+        mine: list[ClaimedRun] = []
         while batch := claim(run, replica, limit=7):
             mine += batch
         return mine
@@ -59,16 +62,18 @@ def test_every_run_is_claimed_by_exactly_one_of_many(run: Run) -> None:
 
 def test_one_of_many_who_ask_with_the_same_key_makes_the_run(run: Run) -> None:
     """E22, E06: the others are told that it is known, without an error."""
+
+    def ask(n: int, *, both: list[NewRun]) -> int:
+        # In opposite orders: taken as they come, the keys would deadlock.
+        return len(run(runs.enqueue(both if n % 2 else both[::-1], now=NOW)))
+
     for round in range(10):
         new = NewRun("mail", f"k{round}", "{}", keyed=True)
-        # In opposite orders, and beside a key that everybody has: no deadlock either.
         both = [new, NewRun("mail", "all", "{}", keyed=True)]
 
-        made = together(
-            lambda n, both=both: run(runs.enqueue(both if n % 2 else both[::-1], now=NOW))
-        )
+        made = together(partial(ask, both=both))
 
-        assert sum(len(answer) for answer in made) == (2 if round == 0 else 1)
+        assert sum(made) == (2 if round == 0 else 1)
         assert run(runs.by_key(Kind.RUN, "mail", new.key)) is not None
 
 
@@ -78,29 +83,29 @@ def test_one_of_many_who_tick_gets_through(run: Run) -> None:
     for name in names:
         defined(run, name)
 
-    for round in range(10):
-        at = NOW + round
-        read = [stored(run, name) for name in names]
-        steps = [step(schedule, at) for schedule in read]
+    def tick(n: int, *, steps: list[Step], at: int) -> tuple[Ticked, ...]:
+        given = steps if n % 2 else steps[::-1]
+        return run(schedules.tick(given, replica=f"r{n}", now=at))
 
-        ticked = together(
-            lambda n, steps=steps, at=at: run(
-                schedules.tick(steps if n % 2 else steps[::-1], replica=f"r{n}", now=at)
-            )
-        )
+    for at in range(NOW, NOW + 10):
+        steps = [step(stored(run, name), at) for name in names]
+
+        ticked = together(partial(tick, steps=steps, at=at))
 
         # A row that others hold is skipped, so a round may leave some to the next look.
-        left = run(schedules.tick(steps, replica="last", now=at))
+        left = tick(0, steps=steps, at=at)
         fired = Counter(one.name for answer in (*ticked, left) for one in answer)
         assert fired == dict.fromkeys(names, 1)
 
 
 def test_one_of_many_is_first(run: Run) -> None:
     """E22, E23"""
-    for round in range(10):
-        ask = ledger.first("inbox", f"m{round}", owner="o", keep=KEEP, now=NOW)
 
-        answers = together(lambda _, ask=ask: run(ask))
+    def ask(_: int, *, key: str) -> bool:
+        return run(ledger.first("inbox", key, owner="o", keep=KEEP, now=NOW))
+
+    for round in range(10):
+        answers = together(partial(ask, key=f"m{round}"))
 
         assert sorted(answers) == [False] * (THREADS - 1) + [True]
 

@@ -20,7 +20,8 @@ from onejob.stores.memory.tables import Tables
 from onejob.stores.postgres import PostgresStore
 from onejob.stores.sqlite import SqliteStore
 from onejob.testing.conformance.given import NOW, Run
-from onejob.testing.conformance.programs import Program, World
+from onejob.testing.conformance.programs import Program
+from onejob.testing.conformance.worlds import World
 
 T = TypeVar("T")
 

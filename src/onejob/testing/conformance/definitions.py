@@ -113,6 +113,16 @@ def test_a_definition_and_a_pause_leave_events(run: Run) -> None:
     assert {event.job for event in events} == {"mail"}
 
 
+def test_a_definition_leaves_the_other_schedules_alone(run: Run) -> None:
+    other = defined(run, "other")
+    told = run(views.events(schedule="other"))
+
+    assert run(schedules.define(NEW, revision=0, now=NOW))
+
+    assert stored(run, "other") == other
+    assert run(views.events(schedule="other")) == told
+
+
 def test_a_refused_definition_leaves_no_event(run: Run) -> None:
     defined(run)
     assert not run(schedules.define(NEW, revision=7, now=NOW))

@@ -88,6 +88,18 @@ def test_entries_are_purged_only_after_their_time(run: Run) -> None:
     assert run(ledger.first("inbox", "m-1", owner="b", keep=DAY, now=NOW + DAY + 1))
 
 
+def test_a_purge_takes_only_the_entry_whose_time_has_passed(run: Run) -> None:
+    """E15: not the same key in another scope, nor another key in the same."""
+    assert run(ledger.first("a", "1", owner="o", keep=0, now=NOW))
+    assert run(ledger.first("b", "1", owner="o", keep=KEEP, now=NOW))
+    assert run(ledger.first("a", "2", owner="o", keep=KEEP, now=NOW))
+
+    assert run(ledger.purge(limit=10, now=NOW + SECOND)) == 1
+
+    left = [*run(ledger.read("a", ["1", "2"], now=NOW)), *run(ledger.read("b", ["1"], now=NOW))]
+    assert [(entry.scope, entry.key) for entry in left] == [("a", "2"), ("b", "1")]
+
+
 def test_a_purge_is_bounded(run: Run) -> None:
     """C05, F15"""
     for n in range(5):

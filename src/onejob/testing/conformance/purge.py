@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onejob.commands import ledger, runs, views
 from onejob.commands.runs import Known
-from onejob.core.run import Again, End, Kind, Outcome
+from onejob.core.run import Again, End, Kind, Outcome, RunId
 from onejob.core.time import DAY, SECOND
 from onejob.testing.conformance.given import (
     DONE,
@@ -79,19 +79,26 @@ def test_the_key_goes_with_the_last_end_of_its_run(run: Run) -> None:
 
 def test_an_old_end_does_not_take_the_key_of_a_newer_run(run: Run) -> None:
     """P1: the key is compared with the run that it names."""
-    old = running(run, key="k", keyed=True)
-    assert settle(run, old.claim, End(Outcome.FAILED))
-    assert run(runs.retry(old.id, now=NOW))
-    [again] = claim(run, old.replica)
-    assert run(runs.settle([(again.claim, DONE)], keep=10 * KEEP, now=NOW))
-    assert run(runs.purge(limit=10, now=NOW + KEEP + 1)) == 1
-    assert run(runs.by_key(Kind.RUN, "mail", "k")) == Known(old.id, "")
-    late = NOW + 10 * KEEP + 1
-    assert run(runs.purge(limit=10, now=late)) == 1
+    old, late = _ended_twice(run), NOW + SECOND
+    assert run(runs.purge(limit=1, now=late)) == 1
     new = made(run, "k", keyed=True, now=late)
 
-    assert run(runs.purge(limit=10, now=late + 100 * KEEP)) == 0
+    assert run(runs.purge(limit=1, now=late)) == 1
+
+    assert state(run, old) == "gone"
     assert run(runs.by_key(Kind.RUN, "mail", "k")) == Known(new, "")
+
+
+def test_an_old_end_does_not_come_back_beside_a_newer_run_of_its_key(run: Run) -> None:
+    """P1: one run per key, so retry needs the key still to belong to that run."""
+    old, late = _ended_twice(run), NOW + SECOND
+    assert run(runs.purge(limit=1, now=late)) == 1
+    new = made(run, "k", keyed=True, now=late)
+
+    assert not run(runs.retry(old, now=late))
+
+    assert state(run, old) == "ended"
+    assert [view.id for view in run(views.runs(state="scheduled"))] == [new]
 
 
 def test_a_purge_is_bounded_and_takes_the_oldest_runs_first(run: Run) -> None:
@@ -111,11 +118,13 @@ def test_events_go_with_their_run(run: Run) -> None:
     assert settle(run, claimed.claim, Again(0, Outcome.FAILED))
     [again] = claim(run, claimed.replica)
     assert settle(run, again.claim, DONE)
-    assert len(run(views.events())) == 1
+    other = running(run, "replica-b", key="other")
+    assert settle(run, other.claim, Again(0, Outcome.FAILED))
+    assert len(run(views.events())) == 2
 
     assert run(runs.purge(limit=10, now=NOW + KEEP + 1)) == 1
 
-    assert run(views.events()) == ()
+    assert [event.key for event in run(views.events())] == ["other"]
 
 
 def test_the_story_of_a_run_that_lives_again_is_kept(run: Run) -> None:
@@ -127,6 +136,19 @@ def test_the_story_of_a_run_that_lives_again_is_kept(run: Run) -> None:
     assert run(runs.purge(limit=10, now=NOW + KEEP + 1)) == 1
 
     assert len(run(views.events(run_id=claimed.id))) == 2
+
+
+def test_the_story_of_a_run_is_kept_with_its_latest_end(run: Run) -> None:
+    """P7"""
+    first = running(run)
+    assert run(runs.settle([(first.claim, End(Outcome.FAILED))], keep=0, now=NOW))
+    assert run(runs.retry(first.id, now=NOW))
+    [second] = claim(run, first.replica)
+    assert settle(run, second.claim, DONE)
+
+    assert run(runs.purge(limit=10, now=NOW + 1)) == 1
+
+    assert len(run(views.events(run_id=first.id))) == 2
 
 
 def test_purging_a_run_leaves_its_effects(run: Run) -> None:
@@ -149,3 +171,13 @@ def test_a_purge_that_is_rolled_back_has_forgotten_nothing(run: Run, sessions: S
 
     assert state(run, claimed.id) == "ended"
     assert run(runs.by_key(Kind.RUN, "mail", "k")) == Known(claimed.id, "")
+
+
+def _ended_twice(run: Run) -> RunId:
+    """Leave two ends of one keyed run, both past their time at once."""
+    first = running(run, key="k", keyed=True)
+    assert run(runs.settle([(first.claim, End(Outcome.FAILED))], keep=0, now=NOW))
+    assert run(runs.retry(first.id, now=NOW))
+    [second] = claim(run, first.replica)
+    assert run(runs.settle([(second.claim, DONE)], keep=0, now=NOW))
+    return first.id

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from onejob.commands import runs, schedules, views
 from onejob.commands.schedules import Step, Ticked
 from onejob.core.keys import fire_key
-from onejob.core.run import Kind, RunId
+from onejob.core.run import Kind, LeaveUnknown, Park, RunId, Settlement
 from onejob.core.time import DAY, HOUR, Instant
 from onejob.testing.conformance.given import (
     DONE,
@@ -147,13 +149,17 @@ def test_one_stale_step_does_not_hold_up_the_others(run: Run) -> None:
 
 
 def test_paused_and_broken_schedules_do_not_tick(run: Run) -> None:
-    paused, broken = defined(run, "a"), defined(run, "b")
+    """Nor do they move on, or tell of fire times that they missed."""
+    defined(run, "a")
+    defined(run, "b")
     assert run(schedules.pause("a", paused=True, now=NOW))
-    assert run(schedules.mark_broken("b", revision=broken.revision, why="?", now=NOW))
-    steps = [step(stored(run, name), NOW) for name in ("a", "b")]
+    assert run(schedules.mark_broken("b", revision=1, why="?", now=NOW))
+    before, told = [stored(run, name) for name in ("a", "b")], run(views.events())
+    steps = [step(schedule, NOW, missed="{}") for schedule in before]
 
     assert run(schedules.tick(steps, replica="x", now=NOW)) == ()
-    assert stored(run, "a").next_fire == paused.next_fire
+    assert [stored(run, name) for name in ("a", "b")] == before
+    assert run(views.events()) == told
     assert run(views.runs()) == ()
 
 
@@ -219,6 +225,19 @@ def test_a_running_run_is_in_the_way_and_an_ended_one_is_not(run: Run) -> None:
     )
 
     assert (during.answer, after.answer) == ("skipped", "fired")
+
+
+@pytest.mark.parametrize("way_out", [Park(), LeaveUnknown("?")], ids=repr)
+def test_a_run_that_waits_for_somebody_is_not_in_the_way(run: Run, way_out: Settlement) -> None:
+    """F14: or one unknown effect would stop its schedule for good."""
+    run(schedules.tick([step(defined(run), NOW)], replica="a", now=NOW))
+    [claimed] = claim(run, joined(run))
+    assert settle(run, claimed.claim, way_out)
+
+    again = step(stored(run), NOW + 1, unless_live=1)
+    [ticked] = run(schedules.tick([again], replica="a", now=NOW + 1))
+
+    assert ticked.answer == "fired"
 
 
 def test_runs_of_other_schedules_and_by_hand_are_not_in_the_way(run: Run) -> None:

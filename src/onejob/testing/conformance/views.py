@@ -138,6 +138,8 @@ def test_schedules_show_who_declares_them_and_what_they_missed(run: Run) -> None
     schedule = defined(run)
     joined(run, "a", declares={"nightly": schedule.definition})
     joined(run, "b", declares={"nightly": "another"})
+    gone = joined(run, "c", declares={"nightly": schedule.definition})
+    assert run(replicas.leave(gone, now=NOW))
     missed = step(schedule, NOW, missed='{"count":2}')
     run(schedules.tick([missed], replica="a", now=NOW))
 
