@@ -76,14 +76,14 @@ class Invocation:
         return app
 
     @contextmanager
-    def opened(self, *, check: bool = True) -> Iterator[App]:
-        """Open the App for one command, its tables checked, and close its store again."""
-        app = self.app()
+    def opened(self, spec: str = "", *, check: bool = True) -> Iterator[App]:
+        """Open the App of ``spec``, or the one meant without, for one command; close it again."""
+        app = self.named(spec) if spec else self.app()
         if app.store.dialect == "memory":
             raise UsageError("memory:// lives and dies with one process: there is nothing to see.")
-        if check:
-            app.check()
         try:
+            if check:
+                app.check()
             yield app
         finally:
             app.store.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from onejob.cli.output import data, document, remark
 from onejob.cli.runs import as_json
 from onejob.commands import views
 from onejob.errors import UsageError
+
+if TYPE_CHECKING:
+    from onejob.app import App
 
 
 @click.command("trigger")
@@ -24,15 +27,11 @@ from onejob.errors import UsageError
 def command(invocation: Invocation, spec: str, job: str, key: str | None, args: str) -> None:
     """Ask for one run of JOB, now. A known key makes no second run."""
     arguments = _arguments(args)
-    app = invocation.named(spec)
-    if job not in app.jobs:
-        close = get_close_matches(job, app.jobs, n=1)
-        known = f"Did you mean {close[0]!r}?" if close else f"It has: {', '.join(sorted(app.jobs))}"
-        raise UsageError(f"{spec} has no job {job!r}. {known}")
-    app.check()
-    answer = app.jobs[job].using(key=key).enqueue(**arguments)
-    run = app.store.run(views.run_get(answer.run_id))
-    app.store.close()
+    with invocation.opened(spec) as app:
+        if job not in app.jobs:
+            raise UsageError(f"{spec} has no job {job!r}. {_known(app, job)}")
+        answer = app.jobs[job].using(key=key).enqueue(**arguments)
+        run = app.store.run(views.run_get(answer.run_id))
     if invocation.as_json:
         shown = as_json(run) if run is not None else {"id": answer.run_id}
         document({**shown, "created": answer.created, "conflict": answer.conflict})
@@ -42,6 +41,11 @@ def command(invocation: Invocation, spec: str, job: str, key: str | None, args: 
     if answer.conflict:
         remark("It was made with other arguments; these were not used.")
     remark(f"What becomes of it: onejob why {job} {answer.run_id}")
+
+
+def _known(app: App, job: str) -> str:
+    close = get_close_matches(job, app.jobs, n=1)
+    return f"Did you mean {close[0]!r}?" if close else f"It has: {', '.join(sorted(app.jobs))}"
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onejob import environment
 from onejob.cli.failure import WORK_LEFT
 from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import remark
@@ -46,26 +47,23 @@ def command(
     is given back (exit 5). A second signal ends the process at once: its lease lapses, and others
     take over. --json prints one event a line.
     """
-    from onejob import environment
-
-    app = invocation.named(spec)
     if environment.disabled(os.environ):
         remark("ONEJOB_DISABLED is set: nothing is started and nothing fires here.")
         return
-    app.check()
-    serving = app.serving(
-        queues=_names(queues),
-        concurrency=concurrency,
-        grace=grace,
-        schedule=not no_scheduler,
-    )
-    if invocation.as_json:
-        app.events.listen(_print_event)
-    else:
-        _log_to_stderr()
-    remark(f"{app!r}: {len(app.jobs)} jobs. Ctrl-C or SIGTERM drains.")
-    _drain_on_signal(serving)
-    asyncio.run(_serve(serving))
+    with invocation.opened(spec) as app:
+        serving = app.serving(
+            queues=_names(queues),
+            concurrency=concurrency,
+            grace=grace,
+            schedule=not no_scheduler,
+        )
+        if invocation.as_json:
+            app.events.listen(_print_event)
+        else:
+            _log_to_stderr()
+        remark(f"{app!r}: {len(app.jobs)} jobs. Ctrl-C or SIGTERM drains.")
+        _drain_on_signal(serving)
+        asyncio.run(_serve(serving))
 
 
 async def _serve(serving: Serving) -> None:

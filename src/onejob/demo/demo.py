@@ -39,7 +39,7 @@ class Plan:
     acts: Sequence[str] = tuple(ACTS)
 
     def check(self) -> None:
-        """Raise UsageError for what can't be played."""
+        """Raise UsageError for what can't be played. Opens nothing."""
         if self.faults and self.replicas < REPLICAS_WITH_FAULTS:
             raise UsageError(
                 f"--replicas {self.replicas} is too few: one is killed and one frozen, so a third "
@@ -60,6 +60,8 @@ Ended = Callable[[Result], None]
 def play(plan: Plan, *, began: Began, ended: Ended) -> list[Result]:
     """Play every act of the plan. Nothing is left behind: no process, no table, no file."""
     plan.check()
+    if plan.url:
+        Place.at(plan.url, "checked").check()
     results = []
     with _ending_on_sigterm(), tempfile.TemporaryDirectory(prefix="onejob-demo-") as directory:
         for act in plan.acts:

@@ -8,8 +8,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from onejob.errors import UnsupportedByStore
+from onejob.errors import UsageError
 from onejob.stores.sqlite import SqliteStore
+from onejob.url import parse
 
 if TYPE_CHECKING:
     from onejob.stores.postgres import PostgresStore
@@ -38,14 +39,13 @@ class Place:
     @classmethod
     def at(cls, url: str, schema: str) -> Place:
         """Name a place by the URL of its store."""
-        scheme = url.partition("://")[0]
-        if scheme == "sqlite":
-            return cls("sqlite", url.removeprefix("sqlite:///"), schema)
-        if scheme in ("postgresql", "postgres"):
-            return cls("postgresql", url, schema)
-        raise UnsupportedByStore(
-            "hold the demo's tables", scheme, instead="Use sqlite:/// or postgresql://."
-        )
+        found = parse(url)
+        if found.dialect == "memory":
+            raise UsageError(
+                "memory:// belongs to one process, and the demo has several. Use sqlite:///FILE or "
+                "postgresql://."
+            )
+        return cls(found.dialect, found.target, schema)
 
     def write(self, statement: str, *values: object) -> int:
         """Carry a write out by itself; return how many rows it changed."""
@@ -84,6 +84,14 @@ class Place:
         from onejob.stores.postgres import PostgresStore
 
         return PostgresStore(self.target, schema=self.schema)
+
+    def check(self) -> None:
+        """Raise StoreUnavailable unless the store answers."""
+        store = self.store()
+        try:
+            store.version()
+        finally:
+            store.close()
 
     def prepare(self) -> None:
         """Make the schema where there is such a thing; on SQLite it is a prefix of table names."""
