@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from datetime import datetime
 from typing import Any
 
 from onejob.core.time import Instant, Span, moment, show_span, text
@@ -48,18 +47,12 @@ def utc(at: int) -> str | None:
     return text(Instant(at)) if at else None
 
 
-def local_zone() -> str:
-    """Return the name of this machine's zone at this moment."""
-    return datetime.now().astimezone().tzname() or "local time"
-
-
 def span(microseconds: int) -> str:
     """Return a span to the precision that a person wants: ``340ms``, ``4.2s``, ``3h12m``."""
-    size = abs(microseconds)
-    for unit, above in ((60_000_000, 3_600_000_000), (1_000_000, 60_000_000), (100_000, 1_000_000)):
-        if size >= above:
-            return show_span(Span(microseconds // unit * unit))
-    return show_span(Span(microseconds // 1_000 * 1_000)) if size >= 1_000 else "0s"
+    size, sign = abs(microseconds), "-" if microseconds < 0 else ""
+    units = ((60_000_000, 3_600_000_000), (1_000_000, 60_000_000), (100_000, 1_000_000), (1_000, 0))
+    unit = next(unit for unit, least in units if size >= least)
+    return "0s" if size < unit else sign + show_span(Span(size // unit * unit))
 
 
 def decoded(stored: str | None) -> Any:

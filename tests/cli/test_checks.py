@@ -1,0 +1,85 @@
+"""What the doctor makes of what it reads: decisions over values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onejob.cli import checks
+from onejob.commands.views import JobView, ReplicaView, ScheduleView
+from onejob.core.time import MINUTE, SECOND, Span
+
+NOW = 1_774_746_000_000_000
+
+LIVE = ReplicaView(
+    "r1", "shop", "host-1", 1, "2.0", '["resize"]', "{}", NOW, NOW + 12 * SECOND, 0, 0, 0, NOW
+)
+QUIET = JobView("resize", 0, 0, 0, 0, 0, None)
+IN_TIME = ScheduleView("nightly", "nightly", '{"every":1}', "{}", 0, NOW + SECOND, 0, "", 1, 0, NOW)
+
+
+def test_a_clock_within_its_own_uncertainty_is_in_step() -> None:
+    check = checks.clock(Span(800), Span(1_000))
+
+    assert check.ok
+    assert check.detail == "in step"
+
+
+def test_a_clock_that_is_minutes_ahead_fails_with_what_to_do() -> None:
+    check = checks.clock(Span(3 * MINUTE), Span(1_000))
+
+    assert not check.ok
+    assert "3m ahead" in check.detail
+    assert "NTP" in check.detail
+
+
+def test_versions_of_live_replicas_are_counted() -> None:
+    """A18: a rolling update, or an old process left over, is visible."""
+    check = checks.replicas((LIVE, replace(LIVE, id="r2", version="1.9")), (QUIET,))
+
+    assert check.ok
+    assert check.detail == "2 live: 1 with 1.9, 1 with 2.0"
+
+
+def test_a_replica_whose_lease_lapsed_fails_the_check() -> None:
+    check = checks.replicas((LIVE, replace(LIVE, id="r2", lease_until=NOW - SECOND)), (QUIET,))
+
+    assert not check.ok
+    assert "1 of 2" in check.detail
+    assert "r2" in check.detail
+
+
+def test_no_live_replica_fails_only_where_runs_wait() -> None:
+    dead = replace(LIVE, dead_at=NOW)
+
+    assert checks.replicas((dead,), (QUIET,)).ok
+    assert not checks.replicas((dead,), (replace(QUIET, scheduled=3),)).ok
+
+
+def test_parked_runs_name_their_job() -> None:
+    check = checks.parked((replace(QUIET, parked=2),))
+
+    assert not check.ok
+    assert "resize (2)" in check.detail
+
+
+def test_a_schedule_is_late_broken_or_orphaned_and_says_which() -> None:
+    late = replace(IN_TIME, name="late", next_fire=NOW - 5 * MINUTE)
+    broken = replace(IN_TIME, name="broken", broken="no such zone")
+    orphan = replace(IN_TIME, name="orphan", declared=0)
+
+    check = checks.schedules((IN_TIME, late, broken, orphan))
+
+    assert not check.ok
+    assert "late should have fired" in check.detail
+    assert "5m ago" in check.detail
+    assert "broken is broken (no such zone)" in check.detail
+    assert "no live replica declares orphan" in check.detail
+
+
+def test_a_paused_schedule_is_neither_late_nor_orphaned() -> None:
+    paused = replace(IN_TIME, paused=1, declared=0, next_fire=NOW - 5 * MINUTE)
+
+    check = checks.schedules((IN_TIME, paused))
+
+    assert check.ok
+    assert check.detail == "1 in time, 1 paused"
