@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from onejob.core.time import SECOND
+from onejob.core.time import SECOND, Span
 from onejob.stores.postgres import PostgresStore
 from onejob.stores.sqlite import SqliteStore
 
@@ -28,7 +28,7 @@ HIGH = 2**53
 
 @pytest.fixture
 def sqlite_store(sqlite_url: str) -> Iterator[SqliteStore]:
-    store = SqliteStore(sqlite_url.removeprefix("sqlite:///"), patience=SECOND)
+    store = SqliteStore(sqlite_url.removeprefix("sqlite:///"), patience=Span(30 * SECOND))
     store.init()
     with sqlite3.connect(store.path) as connection:
         connection.execute(f"UPDATE onejob_counter SET value = {HIGH}")

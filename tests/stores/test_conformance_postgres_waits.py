@@ -12,7 +12,7 @@ from psycopg import sql
 from onejob.commands import ledger, replicas, runs, schedules, views
 from onejob.commands.ledger import NewEntry
 from onejob.commands.runs import NewRun
-from onejob.core.run import Again, Outcome, Token
+from onejob.core.run import Again, Kind, Outcome, Token
 from onejob.core.time import HOUR, SECOND
 from onejob.stores.postgres import PostgresStore
 from onejob.testing.conformance.given import (
@@ -214,6 +214,33 @@ def test_two_fences_of_runs_that_complete_in_opposite_orders_do_not_deadlock(
 
     assert skipped == (False, False)
     assert ended == (True, True)
+
+
+def test_an_aborted_transaction_leaves_nothing(
+    run: Run, postgres_sessions: PostgresSessions
+) -> None:
+    """E08, E26: an error of the user's own takes the run and its key with it."""
+    session = postgres_sessions.open()
+    id = made(session.run, "order-1", keyed=True)
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        session.execute("SELECT 1 / 0", {})
+    session.commit()
+
+    assert run(views.run_get(id)) is None
+    assert made(run, "order-1", keyed=True)
+
+
+def test_a_key_that_appears_under_a_repeatable_read_is_the_servers_error(
+    run: Run, postgres_sessions: PostgresSessions
+) -> None:
+    """E22: the snapshot cannot show the winner, so the server says "could not serialize"."""
+    session = postgres_sessions.open()
+    session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", {})
+    assert session.run(runs.by_key(Kind.RUN, "mail", "order-1")) is None
+    made(run, "order-1", keyed=True)
+
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        session.run(runs.enqueue([NewRun("mail", "order-1", "{}", keyed=True)], now=NOW))
 
 
 def test_nobody_is_notified_while_no_replica_is_idle(
