@@ -34,6 +34,10 @@ class Mailer:
             raise
         return answer
 
+    def close(self) -> None:
+        """Close this thread's connection."""
+        self._connection().close()
+
     def _connection(self) -> HTTPConnection:
         if not hasattr(self._local, "connection"):
             self._local.connection = HTTPConnection(self._host, timeout=TIMEOUT_SECONDS)
