@@ -129,6 +129,21 @@ class Request:
         """Return the effect's key."""
         return self.entry.key
 
+    def encode(self, value: object) -> str | None:
+        """Return a result as JSON: by the call's hint, or plain where the hint says otherwise."""
+        try:
+            return self.results.encode_result(value)
+        except UsageError:
+            return _PLAIN.encode_result(value)
+
+    def decode(self, text: str | None) -> Any:
+        """Read a result back; one that does not fit the hint (a person's, an older release's)
+        comes as it was recorded."""
+        try:
+            return self.results.decode_result(text)
+        except UsageError:
+            return _PLAIN.decode_result(text)
+
     def refuse_async(self) -> None:
         """Refuse what only a loop could call."""
         if iscoroutinefunction(self.call.function) or iscoroutinefunction(self.resolver):
@@ -184,11 +199,10 @@ def _results(call: object, key: str, args: Sequence[Any], kwargs: Mapping[str, A
     def result() -> None:
         """Stand in for the call, with nothing but its result's hint."""
 
-    plain = Signature.of(_plain, name=f"effect {key!r}")
     try:
         given = signature(call)
     except (TypeError, ValueError):  # some of C's functions do not say what they take
-        return plain
+        return _PLAIN
     try:
         given.bind(*args, **kwargs)
     except TypeError as error:
@@ -200,12 +214,15 @@ def _results(call: object, key: str, args: Sequence[Any], kwargs: Mapping[str, A
         typed.check()
     except UsageError:
         # A hint that has no JSON form says nothing about the value: it may be None, or plain.
-        return plain
+        return _PLAIN
     return typed
 
 
 def _plain():  # type: ignore[no-untyped-def]  # without a hint, results are read as they are
     """Stand in for a call that does not say what it returns."""
+
+
+_PLAIN: Final = Signature.of(_plain, name="effect")
 
 
 def _policy(options: Options) -> tuple[Policy, Resolver | None]:
@@ -326,7 +343,7 @@ def _resolve(
         raise UsageError(f"answer={answer!r} must be 'done', 'redo' or 'failed'.")
     if result is not None and answer != "done":
         raise UsageError(f"a result belongs to 'done', not to {answer!r}.")
-    recorded = Signature.of(_plain, name=f"effect {key!r}").encode_result(result)
+    recorded = _PLAIN.encode_result(result)
     entry = yield from _entry(scope, key)
     if entry is None:
         raise LookupError(f"no effect {key!r} in {scope!r} was ever claimed.")

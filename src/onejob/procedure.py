@@ -54,7 +54,7 @@ def perform(asked: Request, events: Events) -> Steps[Any]:
         owner, content = asked.entry.owner, asked.entry.fingerprint
         match rules.answer(entry, asked.policy, owner=owner, fingerprint=content):
             case rules.Replay(result):
-                return asked.results.decode_result(result)
+                return asked.decode(result)
             case rules.RaiseFailed(error):
                 raise EffectFailed(asked.scope, asked.key, error)
             case rules.Mismatch():
@@ -123,7 +123,7 @@ def _done(asked: Request, token: Token, value: Any, events: Events) -> Steps[Any
     result: str | None = None
     problem: UsageError | None = None
     try:
-        result = asked.results.encode_result(value)
+        result = asked.encode(value)
     except UsageError as error:
         problem = error
     yield from _record(asked, token, EntryState.DONE, events, result=result)

@@ -114,6 +114,23 @@ def test_a_result_comes_back_as_its_hint_says(run: Run, again: Any) -> None:
     assert again().effect("charge", charge) == Receipt(7)
 
 
+def test_a_result_that_does_not_fit_its_hint_comes_as_it_was_recorded(app: App, run: Run) -> None:
+    """A person's word, an older release's, or a hint that is not true."""
+
+    def charge() -> None:
+        raise TimeoutError
+
+    def lies() -> int:
+        return "text"  # type: ignore[return-value]  # the mistake under test
+
+    with pytest.raises(EffectUnknown):
+        run.effect("charge", charge)
+    app.effects.resolve("bill/2026-03", "charge", "done", result={"receipt": "r-1"})
+
+    assert run.effect("charge", charge) == {"receipt": "r-1"}
+    assert [run.effect("lies", lies), run.effect("lies", lies)] == ["text", "text"]
+
+
 def test_a_result_that_is_no_json_is_said_after_it_is_recorded(app: App, run: Run) -> None:
     provider = Provider(object())
 
@@ -340,7 +357,8 @@ def test_after_a_reclaim_the_first_caller_is_refused_and_heard(
         run.effect("charge", slow, **REPEAT)
 
     effect = app.effects.get("bill/2026-03", "charge")
-    assert effect is not None and (effect.state, effect.result) == ("done", "r-2")
+    assert effect is not None
+    assert (effect.state, effect.result) == ("done", "r-2")
     assert [event.name for event in heard if event.name == "effect.superseded"]
 
 

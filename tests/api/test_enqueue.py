@@ -71,7 +71,9 @@ def test_runs_are_due_when_they_were_asked_for(app: App, job: Any) -> None:
     later = app.runs.get(job.using(at=tomorrow, delay="1h", priority=0).enqueue(1).run_id)
     past = app.runs.get(job.using(at=tomorrow - timedelta(days=9)).enqueue(1).run_id)
 
-    assert at is not None and later is not None and past is not None
+    assert at is not None
+    assert later is not None
+    assert past is not None
     assert at.due == tomorrow
     assert (later.due, later.priority) == (tomorrow + timedelta(hours=1), 0)
     assert past.due > tomorrow - timedelta(days=2)

@@ -35,7 +35,7 @@ def test_a_second_job_of_one_name_is_refused() -> None:
     app = App("memory://")
     app.job()(resize)
 
-    with pytest.raises(UsageError, match="defined already, by .*resize"):
+    with pytest.raises(UsageError, match=r"defined already, by .*resize"):
         app.every("5m", name="resize")(lambda: None)
     app.job(name="resize-2")(resize)
 

@@ -84,13 +84,18 @@ def test_a_fenced_transaction_commits_with_its_writes(app: App, run: Run) -> Non
 
     assert invoices(app) == 1
     info = app.runs.get(run.id)
-    assert info is not None and info.state == "running"
+    assert info is not None
+    assert info.state == "running"
 
 
 def test_a_fenced_transaction_that_fails_leaves_nothing(app: App, run: Run) -> None:
-    with pytest.raises(ZeroDivisionError), run.transaction(complete=True) as connection:
-        connection.execute(INSERT)
-        _ = 1 / 0
+    def fail() -> None:
+        with run.transaction(complete=True) as connection:
+            connection.execute(INSERT)
+            _ = 1 / 0
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
 
     assert invoices(app) == 0
     assert not run._attempt.settled
@@ -103,8 +108,10 @@ def test_completing_in_the_transaction_ends_the_run_with_it(app: App, run: Run) 
         during = app.runs.get(run.id)
 
     ended = app.runs.get(run.id)
-    assert during is not None and during.state == "running"
-    assert ended is not None and (ended.state, ended.outcome) == ("ended", "succeeded")
+    assert during is not None
+    assert during.state == "running"
+    assert ended is not None
+    assert (ended.state, ended.outcome) == ("ended", "succeeded")
     assert run._attempt.settled
     assert invoices(app) == 1
 
@@ -154,8 +161,10 @@ def test_a_fence_in_your_transaction_follows_it(app: App, run: Run) -> None:
         connection.commit()
 
     ended = app.runs.get(run.id)
-    assert after_rollback is not None and after_rollback.state == "running"
-    assert ended is not None and ended.outcome == "succeeded"
+    assert after_rollback is not None
+    assert after_rollback.state == "running"
+    assert ended is not None
+    assert ended.outcome == "succeeded"
     assert invoices(app) == 1
 
 
@@ -275,9 +284,14 @@ def test_a_transaction_on_sqlite_that_lasts_too_long_is_rolled_back(sqlite_url: 
     bill.enqueue()
     run: Run = beginning(app)()
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
-    with pytest.raises(LeaseLost, match="open for more than"), run.transaction() as connection:
-        connection.execute("CREATE TABLE t (n)")
-        connection.execute(endless)
+
+    def write_for_ever() -> None:
+        with run.transaction() as connection:
+            connection.execute("CREATE TABLE t (n)")
+            connection.execute(endless)
+
+    with pytest.raises(LeaseLost, match="open for more than"):
+        write_for_ever()
 
     with table_of(app) as connection:
         assert connection.execute("SELECT * FROM sqlite_master WHERE name = 't'").fetchall() == []
@@ -301,6 +315,10 @@ def test_memory_has_no_transaction_of_yours() -> None:
 def test_the_async_run_does_all_of_it_in_a_loop(app: App, run: Run, begin: Begin) -> None:
     arun: AsyncRun = begin(AsyncRun, takeover=True)
 
+    async def fail() -> None:
+        async with arun.transaction(complete=True):
+            _ = 1 / 0
+
     async def scenario() -> None:
         await arun.progress(1, 2)
         async with arun.transaction() as connection:
@@ -315,15 +333,15 @@ def test_the_async_run_does_all_of_it_in_a_loop(app: App, run: Run, begin: Begin
             with pytest.raises(UsageError, match="would wait for itself"):
                 await arun.progress(1)
         with pytest.raises(ZeroDivisionError):
-            async with arun.transaction(complete=True) as connection:
-                _ = 1 / 0
+            await fail()
         async with arun.transaction(complete=True):
             pass
 
     asyncio.run(scenario())
 
     ended = app.runs.get(arun.id)
-    assert ended is not None and ended.outcome == "succeeded"
+    assert ended is not None
+    assert ended.outcome == "succeeded"
     assert invoices(app) == 1
 
 
