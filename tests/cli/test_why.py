@@ -90,10 +90,15 @@ def test_why_of_nothing_known_says_what_there_is(shop: Shop) -> None:
     not_yet = shop.invoke("why", "nightly")
     other = shop.invoke("why", "nightly", str(run))
     naive = shop.invoke("why", "nightly", "2026-03-29T01:00:00")
+    no_run = shop.invoke("why", "nightly", "987654321")
+    no_key = shop.invoke("why", "nightly", "img-9")
     to_come = shop.invoke("why", "nightly", "2199-01-01T00:00:00Z")
 
     assert (nothing.exit_code, not_yet.exit_code, to_come.exit_code) == (1, 1, 1)
     assert (other.exit_code, naive.exit_code) == (2, 2)
+    assert (no_run.exit_code, no_key.exit_code) == (1, 2)
+    assert "no run 987654321" in no_run.stderr
+    assert "no key of nightly" in no_key.stderr
     assert "belongs to resize" in other.stderr
     assert "names no time zone" in naive.stderr
     assert "still to come" in to_come.stderr

@@ -58,14 +58,20 @@ def command(invocation: Invocation, name: str, which: str | None) -> None:
 def _find(store: AnyStore, name: str, which: str | None) -> Story:
     schedule = next((s for s in store.run(views.schedules()) if s.name == name), None)
     if which is None:
-        found = _latest(store, name, schedule)
-    elif which.isdecimal():
-        found = _of_number(store, name, int(which))
-    elif runs := store.run(views.runs(job=name, key=which, limit=1)):
-        found = _of_run(store, runs[0])
-    else:
-        found = _of_instant(store, name, schedule, read_instant(which, "TIME"))
-    return found
+        return _latest(store, name, schedule)
+    if which.isdecimal() and (run := _numbered(store, name, int(which))):
+        return _of_run(store, run)
+    if runs := store.run(views.runs(job=name, key=which, limit=1)):
+        return _of_run(store, runs[0])
+    if which.isdecimal():
+        raise Failure(f"{name} has no run {which}. Runs are purged in time.", code=FINDINGS)
+    try:
+        at = read_instant(which, "TIME")
+    except UsageError as error:
+        if ":" in which:
+            raise
+        raise UsageError(f"{which!r} is no key of {name}, no run's id and no instant.") from error
+    return _of_instant(store, name, schedule, at)
 
 
 def _latest(store: AnyStore, name: str, schedule: ScheduleView | None) -> Story:
@@ -86,17 +92,14 @@ def _newer_tick(store: AnyStore, schedule: ScheduleView, run: RunView | None) ->
     return story.of_tick(schedule.name, schedule.job, newest, events) if newest > last else None
 
 
-def _of_number(store: AnyStore, name: str, number: int) -> Story:
+def _numbered(store: AnyStore, name: str, number: int) -> RunView | None:
+    """Return the run of that id; UsageError where it belongs to another job."""
     run = store.run(views.run_get(number)) if number < 2**63 else None
-    if run is None:
-        raise Failure(
-            f"no run {number} is known; runs are purged once their time has passed", code=FINDINGS
-        )
-    if name not in (run.job, run.schedule):
+    if run is not None and name not in (run.job, run.schedule):
         raise UsageError(
             f"run {number} belongs to {run.job}, not to {name}. Try: onejob why {run.job} {number}"
         )
-    return _of_run(store, run)
+    return run
 
 
 def _of_instant(store: AnyStore, name: str, schedule: ScheduleView | None, at: Instant) -> Story:

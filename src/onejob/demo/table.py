@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import groupby
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -93,7 +94,12 @@ def _lane(lane: Lane, seconds: float, columns: int) -> Text:
         cells[column] = FROZEN_HOLDER
     for mark in lane.marks:
         cells[_column(mark.at, seconds, columns)] = MARKS[mark.what]
-    return Text.assemble(*cells)
+    runs = [("".join(sign for sign, _ in run), style) for style, run in groupby(cells, _style)]
+    return Text.assemble(*runs)
+
+
+def _style(cell: tuple[str, str]) -> str:
+    return cell[1]
 
 
 def _covered(lane: Lane, what: str, seconds: float, columns: int) -> set[int]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LEASE = "2s"
 
 #: From the word to go to the fire time: all replicas must have joined by then.
-UNTIL_FIRE_TIME = timedelta(seconds=1.5)
+UNTIL_FIRE_TIME = timedelta(seconds=2)
 
 #: How long a thawed replica may take to notice and to come back under another id.
 RETURN_SECONDS = 6.0
