@@ -175,11 +175,16 @@ class Fleet:
                 stderr=log,
                 text=True,
                 process_group=0,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env=_environment(),
             )
         replica = Replica(part.replica, process, errors)
         self.replicas.append(replica)
         return replica
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without what somebody has set for an application of their own."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("ONEJOB_")}
 
 
 def _await_ready(replica: Replica) -> None:
