@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from datetime import timedelta
@@ -189,3 +190,48 @@ def test_import_is_fast_and_public_names_are_there() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = onejob.Nothing
     assert set(onejob.__all__) <= set(dir(onejob))
+
+
+def test_a_missing_driver_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "onejob.stores.postgres", raising=False)
+
+    app = App("postgresql://localhost/shop")
+
+    with pytest.raises(UsageError, match=r"pip install onejob\[postgres\]"):
+        app.check()
+
+
+def test_a_host_whose_store_has_no_tables_does_not_come_up(sqlite_url: str) -> None:
+    app = App(sqlite_url)
+
+    async def scenario() -> None:
+        async with app.lifespan():
+            raise AssertionError("it came up")
+
+    with pytest.raises(SchemaMismatch):
+        asyncio.run(scenario())
+    assert str(app.status()) == "not running here: not started"
+
+
+def test_a_host_comes_up_without_a_replica_where_it_is_disabled(
+    sqlite_app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONEJOB_DISABLED", "yes")
+
+    async def scenario() -> bool:
+        async with sqlite_app.lifespan():
+            return sqlite_app.status().running
+
+    assert asyncio.run(scenario()) is False
+
+
+def test_a_replica_in_the_thread_leaves_no_room_for_one_in_the_loop(sqlite_app: App) -> None:
+    async def scenario() -> None:
+        async with sqlite_app.lifespan():
+            raise AssertionError("it came up")
+
+    sqlite_app.start()
+    with pytest.raises(UsageError, match="a replica already"):
+        asyncio.run(scenario())
+    assert sqlite_app._serving is not None
