@@ -1,0 +1,140 @@
+"""Effects: in the store's own database under a fence, and at a provider who may stay silent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import Any
+
+from onejob.commands.ledger import NewEntry
+from onejob.core.effect import IfUnknown, Policy
+from onejob.core.payload import Signature
+from onejob.core.time import DAY, SECOND, Span
+from onejob.effect import Done, Effect, Redo, Request, Unknown
+from onejob.procedure import perform
+from onejob.prove.history import Applied, History, Landed, Settled
+from onejob.prove.provider import Mood, ProviderDeclined
+from onejob.prove.verdict import Verdict, first
+from onejob.prove.workload import Job, Order, Scene, order
+from onejob.runtime.settings import Declared
+from onejob.steps import Call, acarry
+
+_ANSWERS = ("yes", "yes", "yes", "silent", "lost", "not sent", "declined")
+
+
+class Effects:
+    """The jobs ``fenced`` and ``pay``; an order says how the provider answers each attempt."""
+
+    name = "effects"
+
+    def jobs(self) -> Sequence[Job]:
+        """Return both jobs."""
+        return (Job("fenced", _fenced), Job("pay", _pay))
+
+    def schedules(self, version: int) -> Sequence[Declared]:
+        """Declare none."""
+        return ()
+
+    def orders(self, random: Random, *, chaos: int, lease: int) -> Sequence[Order]:
+        """Draw orders of both, with holds and flights around the lease."""
+        orders = []
+        for number in range(random.randrange(3, 16)):
+            at, key = random.randrange(chaos), f"effect {number}"
+            if random.random() < 0.5:
+                hold = int(random.choice((0.001, 0.1, 0.6, 1.3)) * lease * random.random())
+                orders.append(order(at, "fenced", key, args={"hold": hold}))
+                continue
+            moods = [
+                [int(random.choice((0.01, 0.2, 1.5)) * lease * random.random()), random.choice(_ANSWERS)]
+                for _ in range(3)
+            ]
+            policy = random.choice([policy.value for policy in IfUnknown])
+            orders.append(order(at, "pay", key, args={"moods": moods, "policy": policy}))
+        return orders
+
+    def check(self, history: History) -> Sequence[Verdict]:
+        """What a run reports as done has happened, and a repeat names the same key."""
+        return (
+            first("a succeeded run has its effect", _missing(history)),
+            first("the provider is given one key for one effect", _renamed(history)),
+        )
+
+
+async def _fenced(scene: Scene) -> object:
+    claim = scene.attempt.run.claim
+    await scene.link.apply(
+        claim, scene.attempt.run.key, hold=scene.args["hold"], idle_limit=scene.lease
+    )
+    return None
+
+
+async def _pay(scene: Scene) -> object:
+    run = scene.attempt.run
+    moods: list[list[Any]] = scene.args["moods"]
+    flight, answer = moods[min(run.attempt, len(moods)) - 1]
+    policy = IfUnknown(scene.args["policy"])
+
+    async def charge(name: str) -> str:
+        mood = Mood(flight, answer)
+        keyed = policy is IfUnknown.REPEAT
+        return await scene.provider.charge(run.scope, "pay", name, mood, keyed=keyed)
+
+    async def ask(effect: Effect) -> Done | Redo | Unknown:
+        match scene.provider.knows(effect.scope, effect.key):
+            case "done":
+                return Done("receipt of pay")
+            case None:
+                return Unknown()
+            case _:
+                return Redo()
+
+    request = _request(scene, policy, charge, ask)
+    return await acarry(perform(request, scene.events), scene.link.run)
+
+
+def _request(
+    scene: Scene,
+    policy: IfUnknown,
+    charge: Callable[[str], Awaitable[str]],
+    ask: Callable[[Effect], Awaitable[Done | Redo | Unknown]],
+) -> Request:
+    run = scene.attempt.run
+    # As services name an attempt: see AsyncRun.effect.
+    entry = NewEntry(run.scope, "pay", f"{run.replica}/{run.token}")
+    return Request(
+        entry=entry,
+        call=Call(charge, (f"key of {run.scope}",)),
+        policy=Policy(policy, Span(DAY)),
+        resolver=ask if policy is IfUnknown.ASK else None,
+        final=(ProviderDeclined,),
+        results=Signature.of(charge, name="pay"),
+        provider_key=f"key of {run.scope}",
+        keep=Span(400 * DAY),
+        run=run.claim,
+    )
+
+
+def _missing(history: History) -> list[tuple[str, int]]:
+    jobs = {made.run: made for made in history.facts if hasattr(made, "job") and hasattr(made, "key")}
+    applied = Counter(fact.run for fact in history.of(Applied))
+    landed = Counter(fact.scope for fact in history.of(Landed))
+    found = []
+    for settled in history.of(Settled):
+        made = jobs.get(settled.run)
+        if settled.outcome != "succeeded" or made is None:
+            continue
+        if made.job == "fenced" and not applied[settled.run]:
+            found.append((f"run {settled.run} succeeded without its write", settled.at))
+        if made.job == "pay" and not landed[f"pay/{made.key}"]:
+            found.append((f"run {settled.run} succeeded without its call", settled.at))
+    return found
+
+
+def _renamed(history: History) -> list[tuple[str, int]]:
+    names: dict[tuple[str, str], str] = {}
+    return [
+        (f"{landed.scope} was called as {landed.provider_key}", landed.at)
+        for landed in history.of(Landed)
+        if names.setdefault((landed.scope, landed.key), landed.provider_key) != landed.provider_key
+    ]

@@ -1,0 +1,249 @@
+"""One play: a fleet, its store, its clients and everything that goes wrong, in one thread.
+
+1. Chaos: clients order, processes work, faults happen.
+2. Calm: faults cease, every process lives; the play ends when everything has ended, or when the
+   stated bound is over.
+3. The store is read once more, as it stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from onejob.commands import ledger, runs, views
+from onejob.core.time import DAY, SECOND
+from onejob.errors import StoreError
+from onejob.prove.faults import Ill, Mix, Plan, TimedFault
+from onejob.prove.history import (
+    Calm,
+    EffectStood,
+    History,
+    ScheduleStood,
+    Stepped,
+    Stood,
+)
+from onejob.prove.observe import Observer
+from onejob.prove.process import Process
+from onejob.prove.provider import Provider
+from onejob.prove.server import Link, Server
+from onejob.prove.verdict import Verdict, valid, violated
+from onejob.prove.virtual import Deadlock, Livelock, StoreClock, VirtualLoop
+from onejob.prove.workload import Order, Workload
+from onejob.stores.protocol import Store
+
+#: The store's clock when a play begins: in May 2026.
+STARTS: Final = 1_780_000_000 * SECOND
+
+#: How often a client asks again until it has an answer.
+ASKS_MOST: Final = 8
+_ALL: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The size of a play. Spans in microseconds."""
+
+    processes: tuple[str, ...] = ("a", "b", "c")
+    lease: int = 4 * SECOND
+    chaos: int = 30 * SECOND
+    concurrency: int = 4
+    listens: bool = True
+    versioned: bool = False
+
+
+class World:
+    """Everything of one play. ``store`` is made on the play's own clock."""
+
+    def __init__(
+        self,
+        seed: int,
+        setting: Setting,
+        mix: Mix,
+        plan: Plan,
+        workloads: Sequence[Workload],
+        make_store: Callable[[Callable[[], int]], Store],
+    ) -> None:
+        self.loop = VirtualLoop()
+        self.history = History()
+        self.events: Counter[str] = Counter()
+        self._seed, self._setting, self._plan = seed, setting, plan
+        self._workloads = workloads
+        random = self._random = Random(f"world {seed}")  # noqa: S311 - replayed from the seed
+        drift = mix.drift_ppm
+        self._clock = StoreClock(self.loop, start=STARTS, drift_ppm=random.choice((-drift, 0, drift)))
+        self.store = make_store(self._clock.now)
+        observer = Observer(
+            self.history, self.loop, self.store, self._clock, believes=self._believes
+        )
+        self.server = Server(self.loop, self.store, self._clock, plan, observer)
+        provider = Provider(self.loop, self.history)
+        self._processes = {
+            name: Process(
+                name,
+                self.loop,
+                self.server,
+                provider,
+                workloads,
+                lease=setting.lease,
+                seed=seed,
+                drift_ppm=random.choice((-drift, 0, drift)),
+                concurrency=setting.concurrency,
+                listens=setting.listens,
+                version=random.choice((1, 1, 2)),
+                versioned=setting.versioned,
+                told=self._told,
+            )
+            for name in setting.processes
+        }
+        self._clients: list[asyncio.Task[None]] = []
+
+    def play(self) -> None:
+        """Play from beginning to end."""
+        try:
+            self.loop.run_until_complete(self._main())
+        except (Deadlock, Livelock) as error:
+            self.loop.troubles.append({"message": "the play stopped", "exception": error})
+        finally:
+            self.loop.end()
+
+    def troubles(self) -> tuple[Verdict, ...]:
+        """Say which errors nobody caught, and which loops failed in a way nobody foresaw."""
+        found = [
+            violated("no loop fails", f"{context.get('message')}: {context.get('exception')!r}", 0)
+            for context in self.loop.troubles
+            if not isinstance(context.get("future"), asyncio.Future)
+            or isinstance(context.get("future"), asyncio.Task)
+        ]
+        if self.events["loop.error"]:
+            found.append(violated("no loop fails", f"{self.events['loop.error']} loop errors", 0))
+        return tuple(found[:3]) or (valid("no loop fails"),)
+
+    def _believes(self, replica: str) -> bool:
+        return any(process.believes(replica) for process in self._processes.values())
+
+    def _told(self, process: str, event: str) -> None:
+        self.events[event] += 1
+
+    async def _main(self) -> None:
+        for process in self._processes.values():
+            self.loop.later(self._random.randrange(SECOND), process.start)
+        for fault in self._plan.timed:
+            self.loop.later(fault.at, self._happen, fault)
+        orders: list[Order] = []
+        for workload in self._workloads:
+            random = Random(f"{workload.name} {self._seed}")  # noqa: S311 - replayed
+            setting = self._setting
+            orders += workload.orders(random, chaos=setting.chaos, lease=setting.lease)
+        self._clients = [self.loop.create_task(self._client(n, o)) for n, o in enumerate(orders)]
+        await asyncio.sleep(self._setting.chaos / SECOND)
+        bound = await self._calm(orders)
+        deadline = self.loop.micros + bound + self._setting.lease
+        while self.loop.micros < deadline and not self._ended():
+            await asyncio.sleep(1.0)
+        self._look()
+
+    async def _calm(self, orders: Sequence[Order]) -> int:
+        """Let faults cease; return within what everything that is due then must end."""
+        lease = self._setting.lease
+        # What has begun comes to its end first: pauses, outages, requests on their way.
+        self._plan.over = True
+        longest = max((f.at + f.span for f in self._plan.timed if f.ill is not Ill.CLOCK), default=0)
+        await asyncio.sleep(max(0, longest - self.loop.micros) / SECOND)
+        for process in self._processes.values():
+            process.ensure()
+        # The longest handler of the workloads, and the longest hold, are two leases.
+        await asyncio.sleep(2 * lease / SECOND)
+        poisoned = sum(order.run.job == "poison" for order in orders)
+        bound = (10 + 12 * poisoned) * lease + 40 * SECOND
+        self.history.add(Calm(self.loop.micros, self._clock.now(), bound))
+        return bound
+
+    async def _client(self, number: int, order: Order) -> None:
+        """Ask until answered, as clients do who have named what they want."""
+        link = Link(self.server, f"client {number}", crash=lambda: None)
+        await asyncio.sleep(order.at / SECOND)
+        now = None
+        if order.open_for:
+            # The statement's time stays, the row is seen only after the commit.
+            now = self._clock.now()
+            await asyncio.sleep(order.open_for / SECOND)
+        for _ in range(ASKS_MOST):
+            try:
+                await asyncio.wait_for(link.run(runs.enqueue([order.run], now=now)), 30)
+            except (StoreError, TimeoutError):
+                if not order.run.keyed:
+                    return
+                await asyncio.sleep(0.5)
+            else:
+                return
+
+    def _happen(self, fault: TimedFault) -> None:
+        self._plan.happens(fault)
+        process = self._processes.get(fault.process)
+        match fault.ill:
+            case Ill.OUTAGE:
+                self.server.down = True
+                self.loop.later(fault.span, self._come_up)
+            case Ill.CLOCK:
+                self._clock.offset += fault.span
+                self.history.add(Stepped(self.loop.micros, fault.span))
+            case Ill.CRASHED if process:
+                process.crash()
+            case Ill.PAUSED if process:
+                process.freeze(fault.span)
+            case Ill.BLOCKED if process:
+                process.freeze(fault.span, keeper=False)
+            case Ill.SUSPENDED if process:
+                process.suspend(fault.span)
+            case Ill.REDEPLOYED if process:
+                process.redeploy(3 - process.version)
+            case _:
+                pass
+
+    def _come_up(self) -> None:
+        self.server.down = False
+
+    def _ended(self) -> bool:
+        """Tell whether nothing is left but what no schedule made and what waits with a reason."""
+        if not all(client.done() for client in self._clients):
+            return False
+        live = self.store.run(views.runs(limit=_ALL))
+        return not any(
+            run.state in ("scheduled", "running") and not run.schedule for run in live
+        )
+
+    def _look(self) -> None:
+        """Read how everything stands."""
+        at, now = self.loop.micros, self._clock.now()
+        known = {
+            job.name
+            for workload in self._workloads
+            for job in workload.jobs()
+            if any(p.alive and p.version in job.versions for p in self._processes.values())
+        }
+        seen: set[int] = set()
+        for run in self.store.run(views.runs(limit=_ALL)):
+            if run.id in seen:
+                continue  # an earlier end of a run that was brought back
+            seen.add(run.id)
+            self.history.add(
+                Stood(at, run.id, run.job, run.state, run.due, run.outcome or "", run.job in known)
+            )
+        for made in sorted(seen):
+            for effect in self.store.run(views.effects_of(made)):
+                if effect.scope != "applied":
+                    self.history.add(EffectStood(at, effect.scope, effect.key, made, effect.state))
+        told = Counter(
+            event.schedule
+            for event in self.store.run(views.events(limit=_ALL))
+            if event.kind == "tick.missed"
+        )
+        for schedule in self.store.run(views.schedules()):
+            name, last, next_fire = schedule.name, schedule.last, schedule.next_fire
+            owed = schedule.declared > 0 or not self._setting.versioned
+            self.history.add(ScheduleStood(at, name, last, next_fire, told[name], now, owed))
