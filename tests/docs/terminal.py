@@ -93,10 +93,10 @@ class Terminal:
         return [str(BIN / command[0]), *command[1:]]
 
 
-def terminal(directory: Path, url: str) -> Terminal:
+def terminal(directory: Path) -> Terminal:
+    """Return a terminal in a directory, of a reader who has set nothing yet."""
     environment = {
-        **os.environ,
-        "ONEJOB_URL": url,
+        **{name: value for name, value in os.environ.items() if not name.startswith("ONEJOB_")},
         "HOME": str(directory),
         "COLUMNS": "120",
         "TZ": "UTC",
