@@ -52,7 +52,7 @@ class Ill(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommandFault:
-    """The ``nth`` sending of ``command`` by ``process`` goes wrong; ``span`` is how long it takes."""
+    """The ``nth`` sending of ``command`` by ``process`` goes wrong, and takes ``span``."""
 
     wrong: Wrong
     process: str
@@ -77,7 +77,9 @@ Fault: TypeAlias = CommandFault | TimedFault
 SKIPPING: Final = frozenset({"run_claim", "run_claim_alone", "run_settle", "schedule_tick"})
 
 #: Commands sent all the time; the others get more than their share of faults.
-FREQUENT: Final = frozenset({"run_claim", "run_settle", "replica_look", "replica_renew", "schedule_due"})
+FREQUENT: Final = frozenset(
+    {"run_claim", "run_settle", "replica_look", "replica_renew", "schedule_due"}
+)
 _RARE_TIMES: Final = 3
 
 _CRASHES: Final = (Wrong.CRASH_BEFORE, Wrong.CRASH_AFTER)
@@ -102,7 +104,7 @@ class Mix:
 
 def mix(seed: int, *, processes: Sequence[str], chaos: int, lease: int) -> Mix:
     """Draw what a seed tries in ``chaos`` microseconds."""
-    random = Random(f"mix {seed}")  # noqa: S311 - a seed must give the same play again
+    random = Random(f"mix {seed}")
     wrongs = tuple(wrong for wrong in Wrong if random.random() < 0.6) or (Wrong.REPLY_LOST,)
     ills = [ill for ill in Ill if random.random() < 0.5]
     timed = [
@@ -151,7 +153,9 @@ class Plan:
         self._counts[process, command] = nth + 1
         name = f"{self._seed}|{process}|{command}|{nth}"
         digest = blake2b(name.encode(), digest_size=10).digest()
-        return Site(process, command, nth, *(digest[i] << 8 | digest[i + 1] for i in range(0, 10, 2)))
+        return Site(
+            process, command, nth, *(digest[i] << 8 | digest[i + 1] for i in range(0, 10, 2))
+        )
 
     def fault(self, site: Site) -> CommandFault | None:
         """Decide what goes wrong there; None for nothing."""
@@ -211,4 +215,6 @@ def show(fault: Fault) -> str:
         case CommandFault(wrong, process, command, nth, span):
             return f"{process}: {command} no. {nth}: {wrong} ({span / SECOND:.3f} s)"
         case TimedFault(ill, at, span, process):
-            return f"{at / SECOND:9.3f} s: {ill} {process} {span / SECOND:+.3f} s".replace("  ", " ")
+            return f"{at / SECOND:9.3f} s: {ill} {process} {span / SECOND:+.3f} s".replace(
+                "  ", " "
+            )

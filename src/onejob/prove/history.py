@@ -177,7 +177,7 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """The last fault is over. Whatever is due by now on the store's clock must end within ``bound``."""
+    """The last fault is over: what is due by the store's ``now`` must end within ``bound``."""
 
     at: int
     now: int

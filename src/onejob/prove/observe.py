@@ -131,9 +131,7 @@ class Observer:
                 self._history.add(facts.Refused(*ids, "settle"))
                 continue
             believed = self._believes(claim.replica)
-            self._history.add(
-                facts.Settled(*ids, process, row["to"], row["outcome"], believed)
-            )
+            self._history.add(facts.Settled(*ids, process, row["to"], row["outcome"], believed))
 
     def _freed(self, _: str, given: Mapping[str, Any], answer: bool, __: Any) -> None:
         if answer:
@@ -169,9 +167,7 @@ class Observer:
         steps = _batch(given)
         after = self._schedules(step["name"] for step in steps)
         for ticked in answer:
-            self._history.add(
-                facts.Ticked(self._at, ticked.name, ticked.fire_time, ticked.answer)
-            )
+            self._history.add(facts.Ticked(self._at, ticked.name, ticked.fire_time, ticked.answer))
             if ticked.answer == "fired":
                 fire = next(
                     fire
@@ -199,9 +195,7 @@ class Observer:
             advanced = before.get(name) == step["revision"] != after.get(name)
             if advanced and step["missed"]:
                 missed = json.loads(step["missed"])
-                listed = tuple(
-                    int(read_instant(each["at"], "missed")) for each in missed["newest"]
-                )
+                listed = tuple(int(read_instant(each["at"], "missed")) for each in missed["newest"])
                 self._history.add(facts.Missed(self._at, name, missed["count"], listed))
 
     def _schedules(self, names: Any) -> dict[str, int]:

@@ -46,7 +46,7 @@ class Process:
         self._loop, self._server, self._provider = loop, server, provider
         self._workloads, self._lease, self._told = workloads, lease, told
         self._concurrency, self._listens = concurrency, listens
-        self._random = Random(f"process {seed} {name}")  # noqa: S311 - replayed from the seed
+        self._random = Random(f"process {seed} {name}")
         start = self._random.randrange(10**12)
         self._clock = VirtualClock(loop, start=start, drift_ppm=drift_ppm)
         self._replica: Replica | None = None
@@ -62,7 +62,7 @@ class Process:
         label = f"{self.name}{self._births}"
         self._main = Strand(self._loop, f"{label} main")
         self._keeper = Strand(self._loop, f"{label} keeper")
-        self._graves.append(self._main.start(self._live(self._main, self._keeper)))
+        self._main.start(self._live(self._main, self._keeper))
 
     async def _live(self, main: Strand, keeper: Strand) -> None:
         events = Events()
@@ -162,7 +162,12 @@ class Process:
         if self._main is None:
             return
         busy: asyncio.Future[None] = self._loop.create_future()
-        self.freeze(span, keeper=False, then=lambda: busy.done() or busy.set_result(None))
+
+        def done() -> None:
+            if not busy.done():
+                busy.set_result(None)
+
+        self.freeze(span, keeper=False, then=done)
         await busy
 
     def freeze(

@@ -37,7 +37,9 @@ class Provider:
     done: dict[tuple[str, str], str] = field(default_factory=dict)
     flying: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    async def charge(self, scope: str, key: str, provider_key: str, mood: Mood, *, keyed: bool) -> str:
+    async def charge(
+        self, scope: str, key: str, provider_key: str, mood: Mood, *, keyed: bool
+    ) -> str:
         """Ask it to do something once; returns its receipt."""
         if mood.answer == "not sent":
             raise NotSent("no route")

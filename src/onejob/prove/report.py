@@ -70,7 +70,9 @@ def pair(fault: Fault) -> tuple[str, str]:
 def failure(seed: int, verdicts: Sequence[Verdict], faults: Sequence[Fault]) -> str:
     """Say which seed failed, in what, and under which faults at least."""
     lines = [f"seed {seed}"]
-    lines += [f"  {v.promise}: {v.standing.name.lower()} at {v.at / 1e6:.3f} s: {v.why}" for v in verdicts]
+    lines += [
+        f"  {v.promise}: {v.standing.name.lower()} at {v.at / 1e6:.3f} s: {v.why}" for v in verdicts
+    ]
     lines += [f"    {show(fault)}" for fault in faults[:40]]
     if len(faults) > 40:
         lines.append(f"    … and {len(faults) - 40} more")

@@ -137,9 +137,10 @@ class Link:
         failures = 0
         while True:
             try:
-                return await self._send(command.name, lambda site, fault: self._server.carry(
-                    self._process, command, site, fault
-                ))
+                return await self._send(
+                    command.name,
+                    lambda site, fault: self._server.carry(self._process, command, site, fault),
+                )
             except Broken as broken:
                 failures += 1
                 repeatable = command.repeatable or not command.writes
@@ -186,15 +187,15 @@ class Link:
         del server.fences[claim.id]
         return answer
 
-    async def _send(
-        self, name: str, carry: Callable[[Site, CommandFault | None], T]
-    ) -> T:
+    async def _send(self, name: str, carry: Callable[[Site, CommandFault | None], T]) -> T:
         """Send once; the fault of this site, if any, happens on the way."""
         server, loop = self._server, self._server.loop
         site = server.plan.site(self._process, name)
         fault = server.plan.fault(site)
         reply: asyncio.Future[T] = loop.create_future()
-        _Flight(loop, lambda: carry(site, fault), reply, self._crash, self._patience).begin(site, fault)
+        _Flight(loop, lambda: carry(site, fault), reply, self._crash, self._patience).begin(
+            site, fault
+        )
         return await reply
 
 

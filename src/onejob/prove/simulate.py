@@ -75,7 +75,7 @@ def simulate(
 
 def draw(seed: int) -> Setting:
     """Draw the size of a seed's play."""
-    random = Random(f"setting {seed}")  # noqa: S311 - a seed must give the same play again
+    random = Random(f"setting {seed}")
     lease = random.choice((2, 4, 6)) * SECOND
     return Setting(
         processes=tuple("abcd"[: random.choice((2, 3, 3, 4))]),
@@ -115,7 +115,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tally.add(played.verdicts, played.injected, played.commands)
         if played.failures:
             small = played if given.no_shrink else smallest(played)
-            sys.stdout.write(report.failure(seed, small.failures or played.failures, small.injected))
+            sys.stdout.write(
+                report.failure(seed, small.failures or played.failures, small.injected)
+            )
         if given.seconds and time.monotonic() - began > given.seconds:
             break
     sys.stdout.write(tally.table(time.monotonic() - began))

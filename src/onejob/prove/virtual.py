@@ -58,11 +58,13 @@ class Strand:
     def die(self) -> None:
         """Take no turn ever again. What ran here is kept as it is."""
         self.dead = True
-        self._loop.ended += asyncio.all_tasks(self._loop)
+        self._loop.kept += asyncio.all_tasks(self._loop)
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begin a task in this strand."""
-        return self._loop.create_task(work, context=self.context)
+        task = self._loop.create_task(work, context=self.context)
+        self._loop.kept.append(task)
+        return task
 
     def freeze(self) -> None:
         """Take no turn until thawed as often as frozen."""
@@ -112,8 +114,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.ready: deque[tuple[Strand | None, asyncio.Handle]] = deque()
         self.troubles: list[dict[str, Any]] = []
         self._timers: list[tuple[int, int, asyncio.Handle, Strand | None, int]] = []
-        #: Tasks of dead strands, kept so that nothing collects them during the play.
-        self.ended: list[asyncio.Task[Any]] = []
+        #: Tasks that nobody will wake again, kept: collected, they would run their last lines.
+        self.kept: list[asyncio.Task[Any]] = []
         self._made = 0
         self._turns = 0
         self._over = False
@@ -175,9 +177,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         Coroutines are closed here, one by one, and not left to be collected at a random moment:
         their last lines would run in the middle of somebody else's play.
         """
-        self.ended += asyncio.all_tasks(self)
+        self.kept += asyncio.all_tasks(self)
         self.ready.clear()
         self._timers.clear()
+        self._turns = 0
         self.run_until_complete(self._close_all())
         self._over = True
         self.close()
@@ -189,7 +192,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             tasks = [t for t in asyncio.all_tasks(self) if t is not me and id(t) not in closed]
             for task in tasks:
                 closed.add(id(task))
-                self.ended.append(task)
+                self.kept.append(task)
                 _close(task.get_coro())
             if not tasks:
                 break

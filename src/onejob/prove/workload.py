@@ -1,4 +1,4 @@
-"""What a workload is: jobs, schedules and orders on one side, what must hold afterwards on the other.
+"""What a workload is: jobs, schedules and orders, and what must hold afterwards.
 
 Handlers are told everything through a :class:`Scene`: their attempt, their way to the store, the
 world outside, and the process that they can block or take down with them.
@@ -56,7 +56,7 @@ Handler: TypeAlias = Callable[[Scene], Awaitable[object]]
 QUICK: Retry = Retry(attempts=4, base="200ms", cap="2s")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SimJob:
     """A job as the runtime asks for it (``runtime.attempt.Executable``)."""
 

@@ -10,10 +10,10 @@ from typing import Any
 from onejob.commands.ledger import NewEntry
 from onejob.core.effect import IfUnknown, Policy
 from onejob.core.payload import Signature
-from onejob.core.time import DAY, SECOND, Span
+from onejob.core.time import DAY, Span
 from onejob.effect import Done, Effect, Redo, Request, Unknown
 from onejob.procedure import perform
-from onejob.prove.history import Applied, History, Landed, Settled
+from onejob.prove.history import Applied, History, Landed, Made, Settled
 from onejob.prove.provider import Mood, ProviderDeclined
 from onejob.prove.verdict import Verdict, first
 from onejob.prove.workload import Job, Order, Scene, order
@@ -46,7 +46,10 @@ class Effects:
                 orders.append(order(at, "fenced", key, args={"hold": hold}))
                 continue
             moods = [
-                [int(random.choice((0.01, 0.2, 1.5)) * lease * random.random()), random.choice(_ANSWERS)]
+                [
+                    int(random.choice((0.01, 0.2, 1.5)) * lease * random.random()),
+                    random.choice(_ANSWERS),
+                ]
                 for _ in range(3)
             ]
             policy = random.choice([policy.value for policy in IfUnknown])
@@ -116,7 +119,7 @@ def _request(
 
 
 def _missing(history: History) -> list[tuple[str, int]]:
-    jobs = {made.run: made for made in history.facts if hasattr(made, "job") and hasattr(made, "key")}
+    jobs = {made.run: made for made in history.of(Made)}
     applied = Counter(fact.run for fact in history.of(Applied))
     landed = Counter(fact.scope for fact in history.of(Landed))
     found = []

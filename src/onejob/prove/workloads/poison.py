@@ -75,7 +75,9 @@ def _in_company(history: History) -> list[tuple[str, int]]:
             case Freed():
                 survivors.discard(fact.run)  # by a person, or by its effect's outcome: counts anew
             case Claimed(alone=False) if fact.run in survivors:
-                found.append((f"run {fact.run} has outlived a replica and was taken in a batch", fact.at))
+                found.append(
+                    (f"run {fact.run} has outlived a replica and was taken in a batch", fact.at)
+                )
             case _:
                 pass
     return found

@@ -28,11 +28,25 @@ class Ticks:
         quick, slow = {"sleep": SECOND // 20}, {"sleep": 4 * SECOND}
         return (
             declared("latest", "tock", 3 * SECOND, args=quick),
-            declared("all", "tock", 4 * SECOND, catch_up=CatchUp.ALL, cap=3,
-                     overlap=Overlap.ALLOW, args=quick),
+            declared(
+                "all",
+                "tock",
+                4 * SECOND,
+                catch_up=CatchUp.ALL,
+                cap=3,
+                overlap=Overlap.ALLOW,
+                args=quick,
+            ),
             declared("none", "tock", 7 * SECOND, catch_up=CatchUp.NONE, args=quick),
-            declared("punctual", "tock", 5 * SECOND, catch_up=CatchUp.ALL, lateness=2 * SECOND,
-                     overlap=Overlap.ALLOW, args=quick),
+            declared(
+                "punctual",
+                "tock",
+                5 * SECOND,
+                catch_up=CatchUp.ALL,
+                lateness=2 * SECOND,
+                overlap=Overlap.ALLOW,
+                args=quick,
+            ),
             declared("overlapping", "tock", 2 * SECOND, args=slow),
         )
 

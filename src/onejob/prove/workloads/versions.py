@@ -1,4 +1,4 @@
-"""Two versions of the code at once: a job that each lacks, and a schedule that they define apart."""
+"""Two versions of the code at once: each lacks a job, and both define one schedule, apart."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class Versions:
     def orders(self, random: Random, *, chaos: int, lease: int) -> Sequence[Order]:
         """Draw orders for both."""
         return [
-            order(random.randrange(chaos), random.choice(("retired", "fresh")), f"v {number}", args={})
+            order(
+                random.randrange(chaos), random.choice(("retired", "fresh")), f"v {number}", args={}
+            )
             for number in range(random.randrange(8))
         ]
 
