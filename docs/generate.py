@@ -69,7 +69,7 @@ def walk(
 
 
 def error_tree() -> str:
-    """Return every public error: when it is raised, what it carries, what the command line exits with."""
+    """Return every public error: when it is raised, what it carries, and the exit code."""
     tree = inspect.cleandoc(errors.__doc__ or "").split("::\n", 1)[1].split("\n\nThree words")[0]
     parts = [
         NOTE,
