@@ -55,7 +55,7 @@ class Serving:
             return False
         services = self._services
         lane = services.store.lane(patience=self.settings.lease // 3)  # type: ignore[arg-type]
-        host = ThreadHost(lane, services.store.where)
+        host = ThreadHost(lane, services.store.where, tidy=services.store.reap)
         self.replica = Replica(
             services.astore,
             host,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
@@ -28,29 +29,33 @@ async def open_transaction(services: Services) -> AsyncIterator[Any]:
             yield connection
     else:
         transaction = services.store.transaction(longest=services.longest)
-        async with _in_threads(transaction) as connection:
+        async with _in_a_thread(transaction) as connection:
             yield connection
 
 
 @asynccontextmanager
-async def _in_threads(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
-    """Enter and leave a blocking context manager in threads, whatever is cancelled meanwhile."""
-    entering = asyncio.ensure_future(asyncio.to_thread(manager.__enter__))
+async def _in_a_thread(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
+    """Enter and leave a blocking context manager in one thread, whatever is cancelled meanwhile."""
+    loop = asyncio.get_running_loop()
+    thread = ThreadPoolExecutor(1, thread_name_prefix="onejob-transaction")
     try:
-        value = await asyncio.shield(entering)
-    except asyncio.CancelledError as cancelled:
-        # Entered all the same: left again by the thread that has entered it.
-        if await _quietly(entering):
-            await asyncio.to_thread(_leave, manager, cancelled)
-        raise
-    try:
-        yield value
-    except BaseException as error:
-        # shielded: a transaction that is never ended would stop every other writer
-        if not await asyncio.shield(asyncio.to_thread(_leave, manager, error)):
+        entering = loop.run_in_executor(thread, manager.__enter__)
+        try:
+            value = await asyncio.shield(entering)
+        except asyncio.CancelledError as cancelled:
+            # Entered all the same, so left again: it would stop every other writer.
+            if await _quietly(entering):
+                await loop.run_in_executor(thread, _leave, manager, cancelled)
             raise
-    else:
-        await asyncio.shield(asyncio.to_thread(manager.__exit__, None, None, None))
+        try:
+            yield value
+        except BaseException as error:
+            if not await asyncio.shield(loop.run_in_executor(thread, _leave, manager, error)):
+                raise
+        else:
+            await asyncio.shield(loop.run_in_executor(thread, manager.__exit__, None, None, None))
+    finally:
+        thread.shutdown(wait=False)
 
 
 async def _quietly(entering: asyncio.Future[Any]) -> bool:

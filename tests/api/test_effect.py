@@ -362,6 +362,22 @@ def test_after_a_reclaim_the_first_caller_is_refused_and_heard(
     assert [event.name for event in heard if event.name == "effect.superseded"]
 
 
+def test_a_superseded_attempt_that_would_repeat_calls_nobody(
+    app: App, run: Run, again: Any
+) -> None:
+    """It read the entry before it was superseded; the reclaim is checked under the run's row."""
+    provider = Provider(TimeoutError(), "r-1")
+    with pytest.raises(TimeoutError):
+        run.effect("charge", provider, **REPEAT)
+    again()
+
+    with pytest.raises(LeaseLost):
+        run.effect("charge", provider, **REPEAT)
+
+    assert provider.calls == 1
+    assert state_of(app) == "unknown"
+
+
 def test_a_claim_outside_a_run_lapses_at_its_time(app: App) -> None:
     provider = Provider(KeyboardInterrupt(), "r-1")
 

@@ -145,6 +145,35 @@ def test_a_child_that_calls_start_runs_at_once(tmp_path: Path, sqlite_url: str) 
     assert run(tmp_path, body, sqlite_url, "onejob").split() == ["0"]
 
 
+def test_a_fork_amid_writes_leaves_the_child_a_store_it_can_use(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    """SQLite keeps its locks in the process: a copy of a held one would be held for ever."""
+    body = """
+        import signal
+        writing = True
+        def write():
+            while writing:
+                who.using(delay="1h").enqueue()
+        threads = [threading.Thread(target=write) for _ in range(2)]
+        [thread.start() for thread in threads]
+        failed = 0
+        for _ in range(8):
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(5)
+                who.using(delay="1h").enqueue()
+                os._exit(0)
+            failed += os.waitpid(pid, 0)[1] != 0
+        writing = False
+        [thread.join() for thread in threads]
+        print(failed)
+        app.close()
+    """
+
+    assert run(tmp_path, body, sqlite_url, "onejob").split() == ["0"]
+
+
 def test_an_app_that_is_never_stopped_gives_its_work_back_at_exit(
     tmp_path: Path, sqlite_url: str
 ) -> None:
