@@ -18,6 +18,7 @@ import click
 from onejob import errors
 from onejob.cli.failure import exit_code
 from onejob.cli.root import COMMANDS, root
+from onejob.effect import EffectFailed
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 96
@@ -76,10 +77,11 @@ def error_tree() -> str:
         "# Errors",
         "All are in `onejob`. Each has a stable `.code` and a message that ends with what to do"
         " next. Three words are kept apart everywhere: *refused* (the guard said no), *lost* (the"
-        " lease is gone) and *unknown* (the reply is missing).",
+        " lease is gone) and *unknown* (the reply is missing). Outside the tree stands only"
+        " `EffectFailed`, directly under the root.",
         f"```text\n{inspect.cleandoc(tree)}\n```",
     ]
-    for each in descendants(errors.OnejobError):
+    for each in (*descendants(errors.OnejobError), EffectFailed):
         exits = exit_code(each.__new__(each))
         parts += [
             f"## {each.__name__}",
