@@ -196,17 +196,24 @@ def _unaccounted(history: History) -> Found:
         mine = [f for f in history.facts if getattr(f, "schedule", None) == name]
         end = next((f for f in mine if isinstance(f, ScheduleStood)), None)
         starts = [at for at, fact in enumerate(mine) if isinstance(fact, Defined)]
+        newest = -1
         for start, stop in zip(starts, [*starts[1:], None], strict=True):
-            defined = mine[start]
-            assert isinstance(defined, Defined)
-            yield from _segment(defined, mine[start + 1 : stop], end if stop is None else None)
+            answered = mine[start:stop]
+            yield from _segment(answered, newest, end if stop is None else None)
+            newest = max([newest, *_fire_times(answered)])
         told = sum(1 for fact in mine if isinstance(fact, Missed))
         if end is not None and end.told_missed != told:
             yield f"{name}: {told} ticks missed something and {end.told_missed} said so", end.at
 
 
-def _segment(defined: Defined, facts: list[Fact], end: ScheduleStood | None) -> Found:
-    """Account for the fire times of one definition while it stood."""
+def _segment(facts: list[Fact], newest: int, end: ScheduleStood | None) -> Found:
+    """Account for the fire times of one definition while it stood.
+
+    What an earlier one has answered, up to ``newest``, does not come again, even where the store's
+    clock was set back. What was overdue when a definition was replaced is not judged here.
+    """
+    defined = facts[0]
+    assert isinstance(defined, Defined)
     name, seen, unlisted = defined.schedule, set[int](), 0
     for fact in facts:
         match fact:
@@ -223,12 +230,24 @@ def _segment(defined: Defined, facts: list[Fact], end: ScheduleStood | None) -> 
             case _:
                 pass
     if seen:
-        due = (max(seen) - defined.first) // defined.interval + 1
+        passed = max(0, (newest - defined.first) // defined.interval + 1)
+        due = (max(seen) - defined.first) // defined.interval + 1 - passed
         if due != len(seen) + unlisted:
             why = f"{name}: of {due} fire times {len(seen) + unlisted} are accounted for"
             yield why, facts[-1].at
     if end is not None and end.owed and end.next_fire < end.now - TICK_SLACK:
         yield f"{name}: {end.next_fire} is due since {(end.now - end.next_fire) / SECOND} s", end.at
+
+
+def _fire_times(facts: list[Fact]) -> Iterator[int]:
+    for fact in facts:
+        match fact:
+            case Ticked(fire_time=fire_time):
+                yield fire_time
+            case Missed(listed=listed):
+                yield from listed
+            case _:
+                pass
 
 
 PROMISES: Final[tuple[tuple[str, Checker], ...]] = (
