@@ -34,9 +34,7 @@ class NewEntry:
     claim_for: int = 0
 
 
-def first(
-    scope: str, key: str, *, owner: str, keep: int, now: int | None = None
-) -> Command[bool]:
+def first(scope: str, key: str, *, owner: str, keep: int, now: int | None = None) -> Command[bool]:
     """Insert a done entry in the caller's transaction. True: first time; False: known.
 
     Meant for ``within=``: it commits or rolls back with the effect. Waits for another transaction

@@ -84,7 +84,7 @@ def join(replica: NewReplica, *, now: int | None = None) -> Command[bool]:
 
 
 def renew(id: ReplicaId, *, lease: int, now: int | None = None) -> Command[bool]:
-    """Extend the lease from the store's now. False: declared dead meanwhile; come back as another."""
+    """Extend the lease from the store's now. False: declared dead; come back as another."""
     return Command("replica_renew", {"id": id, "lease": lease, "now": now}, found, repeatable=True)
 
 

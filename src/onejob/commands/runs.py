@@ -142,7 +142,7 @@ def claim_alone(
 
 
 def held(replica: ReplicaId) -> Command[tuple[ClaimedRun, ...]]:
-    """Read what runs under this replica's id: after a claim whose reply was lost, and now and then."""
+    """Read what runs under this id: after a claim whose reply was lost, and now and then."""
     return Command("run_held", {"replica": replica}, _claimed, writes=False, repeatable=True)
 
 

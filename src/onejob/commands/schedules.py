@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from onejob.commands.command import Command, Parameters, Row, as_json, found
-
 from onejob.core.retry import OnLoss
 
 
@@ -89,7 +88,10 @@ class Ticked:
 
 @dataclass(frozen=True, slots=True)
 class NewSchedule:
-    """A definition to be stored: the first one of its name, or one that replaces another."""
+    """A definition to be stored: the first one of its name, or one that replaces another.
+
+    ``missed`` is JSON for the event about fire times that were due under the old one ("" for none).
+    """
 
     name: str
     job: str
@@ -99,6 +101,7 @@ class NewSchedule:
     version: str
     superseded: str
     next_fire: int
+    missed: str = ""
 
 
 def read(names: Sequence[str], *, now: int | None = None) -> Command[Due]:
@@ -110,9 +113,7 @@ def read(names: Sequence[str], *, now: int | None = None) -> Command[Due]:
 def live_definitions(names: Sequence[str]) -> Command[frozenset[tuple[str, str]]]:
     """Read which definitions of these schedules are declared by live replicas: (name, hash)."""
     parameters: Parameters = {"names": as_json(list(names))}
-    return Command(
-        "schedule_live_definitions", parameters, _pairs, writes=False, repeatable=True
-    )
+    return Command("schedule_live_definitions", parameters, _pairs, writes=False, repeatable=True)
 
 
 def define(schedule: NewSchedule, *, revision: int, now: int | None = None) -> Command[bool]:
@@ -138,7 +139,8 @@ def tick(
     Rows are taken in name order (two schedulers in other orders would deadlock) and skipped when
     locked (somebody's open ``pause`` must not block every other schedule). A step whose revision
     is no longer the stored one changes nothing and has no row in the answer: another scheduler
-    has done it. No fire time later than the store's now becomes a run.
+    has done it. So does a step with a fire time later than the store's now: its clock was set back
+    since, and the step has to be decided again.
     """
     batch = [
         {
@@ -152,12 +154,12 @@ def tick(
         }
         for step in sorted(steps, key=lambda step: step.name)
     ]
-    return Command("schedule_tick", {"batch": as_json(batch), "replica": replica, "now": now}, _ticked)
+    return Command(
+        "schedule_tick", {"batch": as_json(batch), "replica": replica, "now": now}, _ticked
+    )
 
 
-def mark_broken(
-    name: str, *, revision: int, why: str, now: int | None = None
-) -> Command[bool]:
+def mark_broken(name: str, *, revision: int, why: str, now: int | None = None) -> Command[bool]:
     """Record that a schedule's next fire time can't be computed; it stops, the others go on."""
     parameters: Parameters = {"name": name, "revision": revision, "why": why, "now": now}
     return Command("schedule_broken", parameters, found, repeatable=True)

@@ -122,7 +122,13 @@ def runs(
     *, job: str = "", state: str = "", key: str = "", schedule: str = "", limit: int = 50
 ) -> Command[tuple[RunView, ...]]:
     """Read runs, newest first; "" means any. ``state`` may also be an outcome."""
-    parameters: Parameters = {"job": job, "state": state, "key": key, "schedule": schedule, "limit": limit}
+    parameters: Parameters = {
+        "job": job,
+        "state": state,
+        "key": key,
+        "schedule": schedule,
+        "limit": limit,
+    }
     return Command("view_runs", parameters, _runs, writes=False, repeatable=True)
 
 

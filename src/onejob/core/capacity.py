@@ -1,4 +1,4 @@
-"""How many runs a replica takes on: as many as it can work on now, and a little ahead if they are short.
+"""How many runs a replica takes on: what it can work on now, and a little ahead if they are short.
 
 A long run that waits in one replica's memory is a run that another replica could have started; so
 runs are taken ahead only as far as they would be started within :data:`AHEAD`, judged by how long

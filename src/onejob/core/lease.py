@@ -22,7 +22,7 @@ STALL_LEAST = Span(60 * SECOND)
 
 
 def margin(lease: Span) -> Span:
-    """Return how much of ``lease`` a holder gives away for clocks that drift and for late wake-ups."""
+    """Return what a holder gives away of ``lease`` for drifting clocks and late wake-ups."""
     return Span(max(lease // 12, 50_000))
 
 

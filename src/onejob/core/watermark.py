@@ -25,6 +25,9 @@ FULL_LEAST = Span(500_000)
 #: … unless it is expensive: then at most this share of the time goes into it.
 FULL_COST_TIMES = 10
 
+#: A full claim that was slow once (a stall, an outage) does not postpone the next one for longer.
+FULL_MOST = Span(2_000_000)
+
 #: Before every run that can exist.
 BEGINNING = (-1, -1)
 
@@ -71,13 +74,18 @@ class Watermark:
         After a short claim only the cost counts: waiting would be idling beside a backlog of
         another priority.
         """
+        return now >= self.full_due_at
+
+    @property
+    def full_due_at(self) -> int:
+        """When the next full claim is due."""
         least = 0 if self.short else FULL_LEAST
-        return now - self.full_at >= max(least, FULL_COST_TIMES * self.full_cost)
+        return self.full_at + min(FULL_MOST, max(least, FULL_COST_TIMES * self.full_cost))
 
     def claimed(
         self, runs: Iterable[ClaimedRun], *, full: bool, wanted: int, sent: int, now: int
     ) -> None:
-        """Remember how a claim for ``wanted`` runs, sent at ``sent`` and answered at ``now``, went."""
+        """Remember how a claim for ``wanted`` runs went, from ``sent`` to ``now``."""
         got = 0
         for run in runs:
             got += 1

@@ -16,6 +16,7 @@ from onejob.prove.history import (
     Calm,
     Claimed,
     Defined,
+    Down,
     EffectStood,
     Fact,
     Freed,
@@ -185,6 +186,26 @@ def _excused(stepped: list[Stepped], at: int, lease: int) -> bool:
     return recent > rules.margin(Span(lease)) // 2
 
 
+def outage_kills_nobody(history: History) -> Verdict:
+    """P3: replicas that could not renew because the store was away get a lease to do so."""
+    return first("an outage kills nobody", _killed(history))
+
+
+def _killed(history: History) -> Found:
+    outage = Down(0, 0)
+    for fact in history.facts:
+        match fact:
+            case Down():
+                outage = fact
+            case Judged(at, replica, by, lease) if (
+                outage.span > lease and at - outage.at < lease - rules.margin(Span(lease))
+            ):
+                after = (at - outage.at) / SECOND
+                yield f"{by} judged {replica} {after:.3f} s after the store was back", at
+            case _:
+                pass
+
+
 def nothing_silent(history: History) -> Verdict:
     """P7: each fire time was fired, skipped, known or told as missed: exactly one of them."""
     return first("P7", _unaccounted(history))
@@ -258,6 +279,7 @@ PROMISES: Final[tuple[tuple[str, Checker], ...]] = (
     ("P5", never_guessed),
     ("P6", holder_knows),
     ("P7", nothing_silent),
+    ("an outage kills nobody", outage_kills_nobody),
 )
 
 

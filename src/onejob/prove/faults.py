@@ -76,15 +76,23 @@ Fault: TypeAlias = CommandFault | TimedFault
 #: Commands that skip locked rows.
 SKIPPING: Final = frozenset({"run_claim", "run_claim_alone", "run_settle", "schedule_tick"})
 
-#: Commands sent all the time; the others get more than their share of faults.
+#: Commands sent all the time, and those sent now and then: the others get more than their share.
 FREQUENT: Final = frozenset(
     {"run_claim", "run_settle", "replica_look", "replica_renew", "schedule_due"}
 )
-_RARE_TIMES: Final = 3
+OCCASIONAL: Final = frozenset(
+    {"replica_join", "replica_idle", "run_enqueue", "run_held", "run_standings"}
+    | {"schedule_read", "schedule_live_definitions", "schedule_define", "schedule_tick"}
+)
+_OCCASIONAL_TIMES: Final = 2
+_RARE_TIMES: Final = 5
+#: However rare a command, it gets through sometimes.
+_RATE_MOST: Final = 0.7
 
 _CRASHES: Final = (Wrong.CRASH_BEFORE, Wrong.CRASH_AFTER)
 #: One in so many faults drawn as a crash is one: a process that only crashes shows nothing else.
 _CRASHES_KEPT: Final = 6
+_RARE_CRASHES_KEPT: Final = 2
 _WHOLE: Final = 1 << 16
 
 
@@ -112,10 +120,10 @@ def mix(seed: int, *, processes: Sequence[str], chaos: int, lease: int) -> Mix:
         for _ in range(random.randrange(8) if ills else 0)
     ]
     return Mix(
-        rate=random.choice((0.02, 0.08, 0.15, 0.25)),
+        rate=random.choice((0.02, 0.1, 0.2, 0.35)),
         wrongs=wrongs,
         slowest=random.choice((lease // 20, lease // 3, lease)),
-        drift_ppm=random.choice((0, 200, 2_000)),
+        drift_ppm=random.choice((0, 200, 20_000)),
         timed=tuple(sorted(timed, key=lambda fault: fault.at)),
     )
 
@@ -161,13 +169,14 @@ class Plan:
         """Decide what goes wrong there; None for nothing."""
         if self.over:
             return None
-        rate = self._mix.rate * (1 if site.command in FREQUENT else _RARE_TIMES)
-        if site.whether >= rate * _WHOLE:
+        rare = site.command not in FREQUENT and site.command not in OCCASIONAL
+        times = _RARE_TIMES if rare else 1 if site.command in FREQUENT else _OCCASIONAL_TIMES
+        if site.whether >= min(_RATE_MOST, self._mix.rate * times) * _WHOLE:
             return None
         wrong = self._mix.wrongs[site.which % len(self._mix.wrongs)]
         if wrong is Wrong.LOCKED and site.command not in SKIPPING:
             return None
-        if wrong in _CRASHES and site.bits % _CRASHES_KEPT:
+        if wrong in _CRASHES and site.bits % (_RARE_CRASHES_KEPT if rare else _CRASHES_KEPT):
             return None
         span = 500 + self._mix.slowest * site.amount // _WHOLE
         fault = CommandFault(wrong, site.process, site.command, site.nth, span)

@@ -123,6 +123,17 @@ class Landed:
 
 
 @dataclass(frozen=True, slots=True)
+class Reserved:
+    """An attempt claimed an outside effect, before calling."""
+
+    at: int
+    scope: str
+    key: str
+    run: int
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
     """The outcome of an outside effect was written down."""
 
@@ -173,6 +184,31 @@ class Stepped:
 
     at: int
     by: int
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """The store was away until now, for ``span``."""
+
+    at: int
+    span: int
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """A process crashed, and its replica (if it had joined) with it."""
+
+    at: int
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """An attempt was told that its run's own effect is in progress."""
+
+    at: int
+    run: int
+    token: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +270,15 @@ Fact: TypeAlias = (
     | Judged
     | Applied
     | Landed
+    | Reserved
     | Recorded
     | Defined
     | Ticked
     | Missed
     | Stepped
+    | Down
+    | Died
+    | Waited
     | Calm
     | Stood
     | EffectStood

@@ -48,6 +48,8 @@ class Observer:
             "run_settle": self._settled,
             "run_retry": self._freed,
             "ledger_first_in_run": self._applied,
+            "effect_claim_in_run": self._reserved,
+            "effect_reclaim": self._reserved,
             "effect_record": self._recorded,
             "schedule_define": self._defined,
             "schedule_tick": self._ticked,
@@ -144,6 +146,11 @@ class Observer:
         else:
             self._history.add(facts.Refused(*ids, "apply"))
 
+    def _reserved(self, _: str, given: Mapping[str, Any], answer: int | None, __: Any) -> None:
+        if answer is not None:
+            ids = (given["scope"], given["key"], given["id"], given["token"])
+            self._history.add(facts.Reserved(self._at, *ids))
+
     def _recorded(self, _: str, given: Mapping[str, Any], answer: bool, __: Any) -> None:
         if answer:
             self._history.add(
@@ -154,6 +161,8 @@ class Observer:
 
     def _defined(self, _: str, given: Mapping[str, Any], answer: bool, __: Any) -> None:
         if answer:
+            if given["missed"]:
+                self._missed(given["name"], given["missed"])
             interval = int(json.loads(given["timing"])["interval"])
             self._history.add(
                 facts.Defined(
@@ -194,9 +203,12 @@ class Observer:
             name = step["name"]
             advanced = before.get(name) == step["revision"] != after.get(name)
             if advanced and step["missed"]:
-                missed = json.loads(step["missed"])
-                listed = tuple(int(read_instant(each["at"], "missed")) for each in missed["newest"])
-                self._history.add(facts.Missed(self._at, name, missed["count"], listed))
+                self._missed(name, step["missed"])
+
+    def _missed(self, schedule: str, text: str) -> None:
+        missed = json.loads(text)
+        listed = tuple(int(read_instant(each["at"], "missed")) for each in missed["newest"])
+        self._history.add(facts.Missed(self._at, schedule, missed["count"], listed))
 
     def _schedules(self, names: Any) -> dict[str, int]:
         due: Due = self._store.run(schedules.read(tuple(names), now=Instant(0)))

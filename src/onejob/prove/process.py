@@ -41,10 +41,11 @@ class Process:
         version: int,
         versioned: bool,
         told: Callable[[str, str], None],
+        died: Callable[[str], None],
     ) -> None:
         self.name, self.version, self._versioned = name, version, versioned
         self._loop, self._server, self._provider = loop, server, provider
-        self._workloads, self._lease, self._told = workloads, lease, told
+        self._workloads, self._lease, self._told, self._died = workloads, lease, told, died
         self._concurrency, self._listens = concurrency, listens
         self._random = Random(f"process {seed} {name}")
         start = self._random.randrange(10**12)
@@ -133,6 +134,7 @@ class Process:
         """End without a word; it is started again a little later."""
         if self._main is None or self._keeper is None:
             return
+        self._died(self.name)
         self._main.die()
         self._keeper.die()
         self._bury()

@@ -22,6 +22,8 @@ from onejob.errors import StoreError
 from onejob.prove.faults import Ill, Mix, Plan, TimedFault
 from onejob.prove.history import (
     Calm,
+    Died,
+    Down,
     EffectStood,
     History,
     ScheduleStood,
@@ -75,7 +77,7 @@ class World:
         self._seed, self._setting, self._plan = seed, setting, plan
         self._workloads = workloads
         random = self._random = Random(f"world {seed}")
-        drift = mix.drift_ppm
+        drift, versions = mix.drift_ppm, random.choice(((1,), (2,), (1, 2)))
         self._clock = StoreClock(
             self.loop, start=STARTS, drift_ppm=random.choice((-drift, 0, drift))
         )
@@ -97,9 +99,10 @@ class World:
                 drift_ppm=random.choice((-drift, 0, drift)),
                 concurrency=setting.concurrency,
                 listens=setting.listens,
-                version=random.choice((1, 1, 2)),
+                version=random.choice(versions),
                 versioned=setting.versioned,
                 told=self._told,
+                died=self._died,
             )
             for name in setting.processes
         }
@@ -116,6 +119,7 @@ class World:
             self.loop.troubles.append({"message": "the play stopped", "exception": error})
         finally:
             self.loop.end()
+            self.store.close()
             if collecting:
                 gc.enable()
 
@@ -136,6 +140,9 @@ class World:
 
     def _told(self, process: str, event: str) -> None:
         self.events[event] += 1
+
+    def _died(self, process: str) -> None:
+        self.history.add(Died(self.loop.micros, process))
 
     async def _main(self) -> None:
         for process in self._processes.values():
@@ -197,7 +204,7 @@ class World:
         match fault.ill:
             case Ill.OUTAGE:
                 self.server.down = True
-                self.loop.later(fault.span, self._come_up)
+                self.loop.later(fault.span, self._come_up, fault.span)
             case Ill.CLOCK:
                 self._clock.offset += fault.span
                 self.history.add(Stepped(self.loop.micros, fault.span))
@@ -214,8 +221,9 @@ class World:
             case _:
                 pass
 
-    def _come_up(self) -> None:
+    def _come_up(self, span: int) -> None:
         self.server.down = False
+        self.history.add(Down(self.loop.micros, span))
 
     def _ended(self) -> bool:
         """Tell whether nothing is left but what no schedule made and what waits with a reason."""

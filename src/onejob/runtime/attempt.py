@@ -68,5 +68,3 @@ class Executable(Protocol):
     def result(self, value: object) -> str | None:
         """Encode what the handler returned. UsageError: it can't be stored."""
         ...
-
-

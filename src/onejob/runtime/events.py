@@ -57,7 +57,9 @@ class Events:
         """Tell log and listeners."""
         level = _LEVELS.get(name, logging.DEBUG)
         if log.isEnabledFor(level):
-            log.log(level, "%s %s", name, " ".join(f"{key}={value}" for key, value in fields.items()))
+            log.log(
+                level, "%s %s", name, " ".join(f"{key}={value}" for key, value in fields.items())
+            )
         for listener in self._listeners:
             try:
                 listener(Event(name, fields))

@@ -115,9 +115,7 @@ class Executor:
             elif self.attempts.pop(attempt.run.id, None) is attempt:
                 # A little later than at once: this process is about to end, and with it the thread.
                 self._finished(attempt, self._interrupted(attempt, EXIT_SPAN))
-        tasks = [
-            task for a, task in self._running.items() if self._executables[a.run.job].is_async
-        ]
+        tasks = [task for a, task in self._running.items() if self._executables[a.run.job].is_async]
         if tasks:
             await asyncio.wait(tasks, timeout=5)
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -169,7 +167,7 @@ class Executor:
             return LeaveUnknown(_text(unknown), unknown.scope, unknown.key)
         except Cancel as cancel:
             return End(Outcome.CANCELLED, error=_text(cancel))
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the handler's edge
             return self._failure(attempt, executable, error)
         try:
             return End(Outcome.SUCCEEDED, result=executable.result(value))
@@ -181,13 +179,13 @@ class Executor:
         if executable.is_async:
             if executable.timeout is None:
                 return await executable.invoke(attempt)
-            return await asyncio.wait_for(
-                executable.invoke(attempt), executable.timeout / SECOND
-            )
+            return await asyncio.wait_for(executable.invoke(attempt), executable.timeout / SECOND)
         context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(
-            self._threads, context.run, executable.invoke, attempt
-        )
+
+        def call() -> object:
+            return context.run(executable.invoke, attempt)
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def _failure(
         self,

@@ -58,10 +58,13 @@ class KeeperHost(Protocol):
 
 
 class ThreadHost:
-    """A keeper in a thread of its own, over a store's lane."""
+    """A keeper in a thread of its own, over a store's lane.
 
-    def __init__(self, lane: Lane, where: str) -> None:
-        self._lane, self._where = lane, where
+    ``tidy`` is called at each pause: the store closes what has been idle for long enough.
+    """
+
+    def __init__(self, lane: Lane, where: str, *, tidy: Callable[[], None]) -> None:
+        self._lane, self._where, self._tidy = lane, where, tidy
         self._others = asyncio.get_running_loop()
         self._loop = asyncio.SelectorEventLoop()
         self._woken: asyncio.Event | None = None
@@ -91,6 +94,7 @@ class ThreadHost:
     async def pause(self, span: int) -> bool:
         """Wait for a hint, a wake-up or the time."""
         assert self._woken is not None, "the keeper runs in its own loop"
+        self._tidy()
         if not self.listening:
             await self._try_to_listen()
         try:

@@ -138,7 +138,7 @@ class Replica:
         while True:
             try:
                 await serve()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a loop's edge: told, and started again
                 log.exception("the %s loop failed and is started again", name)
                 self._events.emit("loop.error", loop=name, error=f"{type(error).__name__}: {error}")
                 await self._clock.sleep(RESTART_PAUSE)

@@ -27,6 +27,8 @@ from onejob.runtime.waker import Waker
 
 #: Most schedules advanced in one command.
 BATCH = 200
+#: With every definition ours, look at them again once in so many leases.
+DECLARE_LEASES = 10
 #: The pause after the store could not be reached.
 TROUBLE_PAUSE = 500_000
 
@@ -77,7 +79,8 @@ class Scheduler:
                     self._events.emit("store.trouble", doing="tick", error=str(error))
                     await self._clock.sleep(TROUBLE_PAUSE)
                     continue
-            await self.waker.wait(self._settings.lease)
+            until = max(self._settings.lease // 4, self._declare_at - self._clock.now())
+            await self.waker.wait(until)
 
     async def _declare(self) -> None:
         """Store what is new here, and learn which definitions are the present ones."""
@@ -110,7 +113,9 @@ class Scheduler:
                 case Leave(reason):
                     self._events.emit("schedule.left", schedule=name, reason=reason)
         self._ours = tuple(ours)
-        self._declare_at = 0 if again else self._clock.now() + self._settings.lease
+        # One that was left to a newer version is ours again when that has gone: look soon.
+        leases = DECLARE_LEASES if len(ours) == len(self._declared) else 1
+        self._declare_at = 0 if again else self._clock.now() + leases * self._settings.lease
 
     async def _define(
         self, declared: Declared, old: Schedule | None, superseded: tuple[str, ...], now: int
@@ -129,6 +134,7 @@ class Scheduler:
                     version=self._settings.version,
                     superseded=json.dumps(list(superseded)),
                     next_fire=next_fire or 0,
+                    missed=_dropped(old, now),
                 ),
                 revision=old.revision if old else 0,
             )
@@ -156,7 +162,7 @@ class Scheduler:
                 next_fire=Instant(schedule.next_fire),
                 now=Instant(due.now),
             )
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - told in the store and the log
             # This one schedule stops, visibly; the others go on.
             why = f"{type(error).__name__}: {error}"
             await self._host.run(
@@ -198,6 +204,14 @@ def _stored(schedule: Schedule | None) -> Stored | None:
         return None
     superseded = tuple(json.loads(schedule.superseded))
     return Stored(schedule.definition, schedule.version or None, superseded)
+
+
+def _dropped(old: Schedule | None, now: int) -> str:
+    """Tell what was due under a definition that is replaced: nothing is dropped in silence."""
+    if old is None or not 0 < old.next_fire <= now:
+        return ""
+    newest = [{"at": text(Instant(old.next_fire)), "reason": "redefined"}]
+    return json.dumps({"count": 1, "at_least": True, "newest": newest})
 
 
 def _step(declared: Declared, schedule: Schedule, advanced: Advance) -> Step:

@@ -38,8 +38,8 @@ class Settings:
 class Declared:
     """A schedule as the code declares it.
 
-    ``definition`` is a hash over everything that decides what fires when and as what; ``timing_text``
-    and ``policy_text`` are how the store shows them, as JSON.
+    ``definition`` is a hash over all that decides what fires when and as what; ``timing_text`` and
+    ``policy_text`` are how the store shows them, as JSON.
     """
 
     name: str

@@ -52,7 +52,7 @@ class Settler:
         return len(self._pending)
 
     def add(self, claim: Claim, settlement: Settlement) -> None:
-        """Take a settlement over; ``settled`` is called once it is written, or known to be stale."""
+        """Take a settlement over; ``settled`` is called once it is written, or is stale."""
         self._pending[claim] = settlement
         self._nothing.clear()
         self._something.set()
@@ -96,16 +96,16 @@ class Settler:
             self._nothing.set()
         return bool(locked)
 
-    async def _sort_out(
-        self, missing: list[Claim], batch: dict[Claim, Settlement]
-    ) -> set[Claim]:
+    async def _sort_out(self, missing: list[Claim], batch: dict[Claim, Settlement]) -> set[Claim]:
         """Tell locked rows from stale claims and from what an earlier sending has already done."""
         standings = await self._store.run(runs.standings(claim.id for claim in missing))
         locked: set[Claim] = set()
         for claim in missing:
             now = standings.get(claim.id)
             if now is None or now.token != claim.token:
-                self._events.emit("run.stale", run=claim.id, token=claim.token, replica=claim.replica)
+                self._events.emit(
+                    "run.stale", run=claim.id, token=claim.token, replica=claim.replica
+                )
             elif now.state is State.RUNNING and now.replica == claim.replica:
                 locked.add(claim)
             else:

@@ -118,7 +118,9 @@ class Sweeper:
         if view.lapsed and not self._may_judge(membership, now):
             return rules.sweep_every(self._settings.lease)
         next_lapse = self._local(view.next_lapse, view.now, now)
-        return max(LAPSE_SLACK, next_lapse - now + LAPSE_SLACK) if next_lapse else self._settings.lease
+        return (
+            max(LAPSE_SLACK, next_lapse - now + LAPSE_SLACK) if next_lapse else self._settings.lease
+        )
 
     def _note(self, look: Look) -> None:
         if not rules.sound(self._previous, look, lease=self._settings.lease):
@@ -168,7 +170,9 @@ class Sweeper:
 
     async def _purge(self, store_now: int) -> None:
         lease = self._settings.lease
-        self._purge_at = self._clock.now() + int(PURGE_LEASES * lease * (0.5 + self._random.random()))
+        self._purge_at = self._clock.now() + int(
+            PURGE_LEASES * lease * (0.5 + self._random.random())
+        )
         for command in (
             runs.purge(limit=BATCH),
             ledger.purge(limit=BATCH),

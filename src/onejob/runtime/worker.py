@@ -56,9 +56,7 @@ class Worker:
         self._clock, self._random, self._events = clock, random, events
         self._jobs = tuple(sorted(executables))
         self.waker = Waker(clock)
-        self.settler = Settler(
-            store, settings, clock=clock, events=events, settled=self._settled
-        )
+        self.settler = Settler(store, settings, clock=clock, events=events, settled=self._settled)
         self.executor = Executor(
             executables,
             slots=settings.concurrency,
@@ -147,6 +145,9 @@ class Worker:
         got = await self._claim(membership, room, full)
         if got == 0 and full:
             await self._rest(membership)
+        elif got == 0:
+            # Nothing behind the marks: the next full claim sees whether there is anything at all.
+            await self.waker.wait(self._watermark.full_due_at - self._clock.now())
 
     async def _claim(self, membership: Membership, room: int, full: bool) -> int:
         """Claim up to ``room`` runs; over the lane while there is nothing else to do."""
@@ -159,18 +160,14 @@ class Worker:
         )
         quiet = self.executor.held == 0 and len(self.settler) == 0
         claimed = await (self._host.run(command) if quiet else self._store.run(command))
-        self._watermark.claimed(
-            claimed, full=full, wanted=room, sent=sent, now=self._clock.now()
-        )
+        self._watermark.claimed(claimed, full=full, wanted=room, sent=sent, now=self._clock.now())
         self._take(claimed, membership)
         if len(claimed) == room and self._announced_idle and room > 1:
             await self._announce(membership, idle=False)
         return len(claimed)
 
     async def _claim_alone(self, membership: Membership) -> None:
-        command = runs.claim_alone(
-            self._settings.queues, jobs=self._jobs, replica=membership.id
-        )
+        command = runs.claim_alone(self._settings.queues, jobs=self._jobs, replica=membership.id)
         claimed = await self._host.run(command)
         self._solitude.announce(0)
         if claimed:

@@ -39,7 +39,9 @@ def pending(catalogue: Catalogue, found: int | None, where: str) -> tuple[tuple[
     """Return the texts still to be applied; refuse a schema newer than this release."""
     if found is not None and found > latest(catalogue):
         raise SchemaMismatch(where, found=found, wanted=latest(catalogue))
-    return tuple((version, text) for version, text in catalogue.migrations() if version > (found or 0))
+    return tuple(
+        (version, text) for version, text in catalogue.migrations() if version > (found or 0)
+    )
 
 
 def apply(
@@ -59,10 +61,13 @@ def apply(
     return Migrated(found, latest(catalogue), tuple(applied))
 
 
+_RECORD = "INSERT INTO {prefix}migration (version) VALUES ({version});"
+
+
 def as_script(catalogue: Catalogue, opening: Sequence[str], closing: Sequence[str] = ()) -> str:
     """Return the whole schema as one text that a person can review and run."""
     parts = [*opening]
     for version, text in catalogue.migrations():
         parts.append(f"-- migration {version}\n{text.strip()}")
-        parts.append(f"INSERT INTO {catalogue.prefix}migration (version) VALUES ({version});")
+        parts.append(_RECORD.format(prefix=catalogue.prefix, version=version))
     return "\n\n".join([*parts, *closing]) + "\n"

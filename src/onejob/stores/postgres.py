@@ -21,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from onejob.commands.command import Command, Parameter, Row
-from onejob.core.time import SECOND, Span
+from onejob.core.time import Span
 from onejob.errors import LeaseLost, OutcomeUnknown, SchemaMismatch, StoreUnavailable, UsageError
 from onejob.stores import migrate
 from onejob.stores.catalogue import Catalogue
@@ -104,13 +104,16 @@ class PostgresStore:
 
         The server itself ends it when it sits idle for longer than ``longest``.
         """
-        with self._mapped("transaction"), self._connections.lend() as connection:
-            with connection.transaction():
-                connection.execute(
-                    "SELECT set_config('idle_in_transaction_session_timeout', %s, true)",
-                    (str(max(1, longest // 1_000)),),
-                )
-                yield connection
+        with (
+            self._mapped("transaction"),
+            self._connections.lend() as connection,
+            connection.transaction(),
+        ):
+            connection.execute(
+                "SELECT set_config('idle_in_transaction_session_timeout', %s, true)",
+                (str(max(1, longest // 1_000)),),
+            )
+            yield connection
 
     def lane(self, *, patience: Span) -> PostgresLane:
         """Open a connection of its own for a keeper; the server bounds each of its statements."""
@@ -141,28 +144,29 @@ class PostgresStore:
 
     def init(self) -> Migrated:
         """Install or upgrade the schema, all or nothing; several at once wait for each other."""
-        with self._mapped("init"), self._connections.lend() as connection:
-            with connection.transaction():
-                name = self.catalogue.schema
-                connection.execute("SELECT pg_advisory_xact_lock(hashtext('onejob init'))")
-                connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(self._schema))
-                there = connection.execute(
-                    "SELECT to_regclass(%s) IS NOT NULL", (f'"{name}".migration',)
-                ).fetchone()
-                connection.execute(_MIGRATION.format(self._schema))
-                newest = sql.SQL("SELECT max(version) FROM {}.migration").format(self._schema)
-                row = connection.execute(newest).fetchone()
-                found = row[0] if there and there[0] and row else None
-                record = sql.SQL("INSERT INTO {}.migration (version) VALUES (%s)")
-                return migrate.apply(
-                    self.catalogue,
-                    found,
-                    self.where,
-                    script=lambda text: connection.execute(text.encode()),
-                    record=lambda version: connection.execute(
-                        record.format(self._schema), (version,)
-                    ),
-                )
+        with (
+            self._mapped("init"),
+            self._connections.lend() as connection,
+            connection.transaction(),
+        ):
+            name = self.catalogue.schema
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('onejob init'))")
+            connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(self._schema))
+            there = connection.execute(
+                "SELECT to_regclass(%s) IS NOT NULL", (f'"{name}".migration',)
+            ).fetchone()
+            connection.execute(_MIGRATION.format(self._schema))
+            newest = sql.SQL("SELECT max(version) FROM {}.migration").format(self._schema)
+            row = connection.execute(newest).fetchone()
+            found = row[0] if there and there[0] and row else None
+            record = sql.SQL("INSERT INTO {}.migration (version) VALUES (%s)")
+            return migrate.apply(
+                self.catalogue,
+                found,
+                self.where,
+                script=lambda text: connection.execute(text.encode()),
+                record=lambda version: connection.execute(record.format(self._schema), (version,)),
+            )
 
     def script(self) -> str:
         """Return the whole schema, with least-privilege grants, as one text."""
@@ -277,7 +281,9 @@ class PostgresLane:
 
     def _listen(self, connection: Connection) -> None:
         connection.add_notify_handler(self._count)
-        connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._store.catalogue.prefix)))
+        connection.execute(
+            sql.SQL("LISTEN {}").format(sql.Identifier(self._store.catalogue.prefix))
+        )
 
     def _count(self, _: psycopg.Notify) -> None:
         self._hints += 1
@@ -299,7 +305,7 @@ _GRANTS = """\
 
 
 def _usable(connection: Connection) -> bool:
-    """Tell whether a connection can carry another command; a dead socket is readable (end of file)."""
+    """Tell whether it can carry another command; a dead socket is readable (end of file)."""
     if connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
         return False
     if not _readable(connection):
@@ -325,5 +331,3 @@ def _where(given: Mapping[str, Parameter | Any]) -> str:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-

@@ -68,7 +68,7 @@ class Lane(Protocol):
         ...
 
     def fileno(self) -> int | None:
-        """Return a descriptor that becomes readable with a hint; None: call :meth:`hinted` often."""
+        """Return a descriptor that is readable after a hint; None: call :meth:`hinted` often."""
         ...
 
     def hinted(self) -> bool:
@@ -109,6 +109,10 @@ class Store(Protocol):
 
     def lane(self, *, patience: Span) -> Lane:
         """Open a lane whose every command ends, one way or the other, within ``patience``."""
+        ...
+
+    def reap(self) -> None:
+        """Close connections that have been idle for a while."""
         ...
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ from onejob.errors import LeaseLost, OnejobError, SchemaMismatch, StoreUnavailab
 from onejob.stores import migrate
 from onejob.stores.catalogue import Catalogue
 from onejob.stores.connections import Connections
+from onejob.stores.forkgate import gate
 from onejob.stores.migrate import Migrated
 from onejob.stores.protocol import Statement, Style, Within
 
@@ -61,6 +62,7 @@ class SqliteStore:
         # Threads of one process take turns here, in order; SQLite's own waiting is a sleep loop.
         self._writing = threading.Lock()
         self._pid = os.getpid()
+        gate.watch(self)
 
     def run(self, command: Command[T], within: Within | None = None) -> T:
         """Carry out one command: atomically by itself, or within the caller's transaction."""
@@ -111,15 +113,18 @@ class SqliteStore:
 
     def lane(self, *, patience: Span) -> SqliteLane:
         """Open a connection of its own for a keeper, with a bound on every wait."""
-        return SqliteLane(SqliteStore(self.path, schema=self.catalogue.schema, clock=self._clock,
-                                      patience=patience))
+        return SqliteLane(
+            SqliteStore(
+                self.path, schema=self.catalogue.schema, clock=self._clock, patience=patience
+            )
+        )
 
     def version(self) -> int | None:
         """Return the version of the schema; None where there is none."""
         with self._mapped(), self._connections.lend() as connection:
             if not self._has_migrations(connection):
                 return None
-            text = f"SELECT max(version) FROM {self.catalogue.prefix}migration"
+            text = _NEWEST.format(table=f"{self.catalogue.prefix}migration")
             found = connection.execute(text).fetchone()[0]
             return None if found is None else int(found)
 
@@ -135,14 +140,14 @@ class SqliteStore:
             with _write(connection):
                 there = self._has_migrations(connection)
                 connection.execute(_MIGRATION.format(table=table, exists="IF NOT EXISTS "))
-                found = connection.execute(f"SELECT max(version) FROM {table}").fetchone()[0]
+                found = connection.execute(_NEWEST.format(table=table)).fetchone()[0]
                 return migrate.apply(
                     self.catalogue,
                     found if there else None,
                     self.where,
                     script=lambda text: _script(connection, text),
                     record=lambda version: connection.execute(
-                        f"INSERT INTO {table} (version) VALUES (?)", (version,)
+                        _RECORD.format(table=table), (version,)
                     ),
                 )
 
@@ -181,7 +186,9 @@ class SqliteStore:
 
     def _has_migrations(self, connection: sqlite3.Connection) -> bool:
         text = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        return connection.execute(text, (f"{self.catalogue.prefix}migration",)).fetchone() is not None
+        return (
+            connection.execute(text, (f"{self.catalogue.prefix}migration",)).fetchone() is not None
+        )
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -198,7 +205,10 @@ class SqliteStore:
     def _mapped(self) -> Iterator[None]:
         """Turn the driver's errors into ours, in this one place."""
         try:
-            yield
+            if gate.torn:
+                raise StoreUnavailable(self.where, _TORN, advice=_TORN_ADVICE)
+            with gate.use():
+                yield
         except OnejobError:
             raise
         except sqlite3.DatabaseError as error:
@@ -214,7 +224,9 @@ class SqliteStore:
         if "locked" in text or "busy" in text:
             waited = f"another process has been writing for more than {self._patience / SECOND:g} s"
             return StoreUnavailable(
-                self.where, waited, advice="Nothing was written. End that transaction, or try again."
+                self.where,
+                waited,
+                advice="Nothing was written. End that transaction, or try again.",
             )
         if "full" in text:
             return StoreUnavailable(
@@ -231,16 +243,18 @@ class SqliteLane:
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
         self._watch: sqlite3.Connection | None = None
-        self._version = 0
+        self._listening = False
+        self._version = -1
+        gate.watch(self)
 
     def run(self, command: Command[T]) -> T:
         """Carry out a command on the lane's own connection."""
         return self._store.run(command)
 
     def listen(self) -> bool:
-        """Watch ``data_version``: it moves when any other connection commits, for a few µs a look."""
-        self._watch = sqlite3.connect(self._store.path, isolation_level=None)
-        self._version = self._read()
+        """Watch ``data_version``: it moves when another connection commits; a look costs µs."""
+        self._listening = True
+        self.hinted()
         return True
 
     def fileno(self) -> int | None:
@@ -249,27 +263,35 @@ class SqliteLane:
 
     def hinted(self) -> bool:
         """Tell whether anybody has committed since the last call."""
-        if self._watch is None:
+        if not self._listening:
             return False
-        before, self._version = self._version, self._read()
+        with gate.use():
+            if self._watch is None:
+                self._watch = sqlite3.connect(
+                    self._store.path, isolation_level=None, check_same_thread=False
+                )
+            before = self._version
+            self._version = int(self._watch.execute("PRAGMA data_version").fetchone()[0])
         return self._version != before
 
     def close(self) -> None:
-        """Close both connections."""
-        if self._watch is not None:
-            self._watch.close()
+        """Close both connections; they are opened anew when they are needed."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
         self._store.close()
-
-    def _read(self) -> int:
-        assert self._watch is not None, "listen() comes first"
-        return int(self._watch.execute("PRAGMA data_version").fetchone()[0])
 
 
 Execute = Callable[[str, Mapping[str, Parameter]], Sequence[Row]]
 
-#: How SQLite words trouble with the file itself; anything else is a mistake of ours, or the caller's.
+#: How SQLite words trouble with the file itself; anything else is a mistake in a text.
 _FILE_TROUBLE = ("unable to open", "disk I/O", "readonly", "not a database", "malformed")
 
+_TORN = "this process was forked while its parent was inside a long transaction on SQLite"
+_TORN_ADVICE = "Fork before the parent uses the store, or exec a new program."
+
+_NEWEST = "SELECT max(version) FROM {table}"
+_RECORD = "INSERT INTO {table} (version) VALUES (?)"
 _MIGRATION = "CREATE TABLE {exists}{table} (version INTEGER NOT NULL PRIMARY KEY)"
 
 

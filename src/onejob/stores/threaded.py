@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class ThreadedStore:
-    """A store as a loop sees it. ``threads`` bounds how many commands (and connections) run at once."""
+    """A store as a loop sees it. ``threads`` bounds how many commands run at once."""
 
     def __init__(self, store: Store, *, threads: int) -> None:
         self.store = store

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -12,8 +12,9 @@ from onejob.core.effect import IfUnknown, Policy
 from onejob.core.payload import Signature
 from onejob.core.time import DAY, Span
 from onejob.effect import Done, Effect, Redo, Request, Unknown
+from onejob.errors import InProgress
 from onejob.procedure import perform
-from onejob.prove.history import Applied, History, Landed, Made, Settled
+from onejob.prove.history import Applied, History, Landed, Made, Reserved, Settled, Waited
 from onejob.prove.provider import Mood, ProviderDeclined
 from onejob.prove.verdict import Verdict, first
 from onejob.prove.workload import Job, Order, Scene, order
@@ -61,6 +62,7 @@ class Effects:
         return (
             first("a succeeded run has its effect", _missing(history)),
             first("the provider is given one key for one effect", _renamed(history)),
+            first("no attempt waits for an earlier one", _waiting(history)),
         )
 
 
@@ -93,7 +95,11 @@ async def _pay(scene: Scene) -> object:
                 return Redo()
 
     request = _request(scene, policy, charge, ask)
-    return await acarry(perform(request, scene.events), scene.link.run)
+    try:
+        return await acarry(perform(request, scene.events), scene.link.run)
+    except InProgress:
+        scene.provider.waited(run.id, run.token)
+        raise
 
 
 def _request(
@@ -141,3 +147,16 @@ def _renamed(history: History) -> list[tuple[str, int]]:
         for landed in history.of(Landed)
         if names.setdefault((landed.scope, landed.key), landed.provider_key) != landed.provider_key
     ]
+
+
+def _waiting(history: History) -> Iterator[tuple[str, int]]:
+    """Find attempts that took a superseded one for a caller who is still entitled."""
+    owners: dict[int, int] = {}
+    for fact in history.facts:
+        match fact:
+            case Reserved(run=run, token=token):
+                owners[run] = token
+            case Waited(at, run, token) if owners.get(run) != token:
+                yield f"run {run} under {token} waits for the call of {owners.get(run)}", at
+            case _:
+                pass

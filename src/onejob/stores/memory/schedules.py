@@ -27,7 +27,7 @@ def schedule_live_definitions(tables: Tables, now: int, *, names: str) -> Rows:
 
 
 def schedule_define(
-    tables: Tables, now: int, *, name: str, revision: int, **definition: Any
+    tables: Tables, now: int, *, name: str, revision: int, missed: str, **definition: Any
 ) -> Rows:
     """Store the first definition of a name, or replace exactly the revision that was read."""
     stored = tables.schedules.get(name)
@@ -38,6 +38,8 @@ def schedule_define(
         new.last, new.paused, new.revision = stored.last, stored.paused, revision + 1
     tables.schedules[name] = new
     tables.tell(now, "schedule.defined", new.job, "", schedule=name, detail=new.definition)
+    if missed:
+        tables.tell(now, "tick.missed", new.job, "", schedule=name, detail=missed)
     return [(name,)]
 
 
@@ -54,15 +56,14 @@ def schedule_due(tables: Tables, now: int, *, names: str, limit: int) -> Rows:
 
 def schedule_tick(tables: Tables, now: int, *, batch: str, replica: str) -> Rows:
     """Advance the schedules whose revision is the one that was read, and make their runs."""
-    steps = [step for step in json.loads(batch) if _may_advance(tables, step)]
+    steps = [step for step in json.loads(batch) if _may_advance(tables, now, step)]
     steps.sort(key=lambda step: str(step["name"]))
     rows: Rows = []
     for step in steps:
         schedule = tables.schedules[step["name"]]
         in_the_way = _in_the_way(tables, schedule.name) if step["unless_live"] else 0
         for fire in step["fires"]:
-            if fire["fire_time"] <= now:
-                rows.append(_fire(tables, now, schedule.name, fire, in_the_way, replica))
+            rows.append(_fire(tables, now, schedule.name, fire, in_the_way, replica))
         if step["missed"]:
             tables.tell(
                 now,
@@ -129,13 +130,14 @@ def _listed(now: int, schedules: Iterable[Schedule]) -> Rows:
     ]
 
 
-def _may_advance(tables: Tables, step: dict[str, Any]) -> bool:
+def _may_advance(tables: Tables, now: int, step: dict[str, Any]) -> bool:
     schedule = tables.schedules.get(step["name"])
     return (
         schedule is not None
         and schedule.revision == step["revision"]
         and not schedule.paused
         and not schedule.broken
+        and all(fire["fire_time"] <= now for fire in step["fires"])
     )
 
 

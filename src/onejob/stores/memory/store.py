@@ -73,6 +73,9 @@ class MemoryStore:
         """Open a lane onto the same tables; nothing here takes long enough to need patience."""
         return MemoryLane(self)
 
+    def reap(self) -> None:
+        """There are no connections to close."""
+
     def close(self) -> None:
         """Keep everything: another reference may still use it."""
 

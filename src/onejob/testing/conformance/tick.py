@@ -109,15 +109,37 @@ def test_a_run_by_hand_and_a_fire_time_share_no_key(run: Run) -> None:
     assert run(runs.by_key(Kind.SCHEDULE, "mail", key)) == runs.Known(RunId(ticked.run_id), "")
 
 
-def test_no_fire_time_later_than_now_becomes_a_run(run: Run) -> None:
-    """D07: whatever a process with a fast clock believes."""
+def test_a_step_with_a_fire_time_later_than_now_changes_nothing(run: Run) -> None:
+    """D07: whatever a fast clock believes, or a clock set back since it was decided."""
     schedule = defined(run)
-    ahead = step(schedule, NOW - HOUR, NOW, NOW + 1, NOW + DAY, last=NOW)
+    ahead = step(schedule, NOW - HOUR, NOW, NOW + 1, last=NOW + 1)
 
     ticked = run(schedules.tick([ahead], replica="fast", now=NOW))
 
-    assert [one.fire_time for one in ticked] == [NOW - HOUR, NOW]
-    assert len(run(views.runs(schedule="nightly"))) == 2
+    assert ticked == ()
+    assert stored(run) == schedule
+    assert run(views.runs(schedule="nightly")) == ()
+
+
+def test_what_was_due_under_a_replaced_definition_is_told_as_missed(run: Run) -> None:
+    """P7: a deploy after an outage starts anew, and says what it dropped."""
+    schedule = defined(run)
+    again = schedules.NewSchedule(
+        name=schedule.name,
+        job=schedule.job,
+        timing=schedule.timing,
+        policy=schedule.policy,
+        definition="another",
+        version="",
+        superseded="[]",
+        next_fire=NOW + DAY,
+        missed='{"count":1}',
+    )
+
+    assert run(schedules.define(again, revision=schedule.revision, now=NOW))
+
+    missed = [e for e in run(views.events(schedule=schedule.name)) if e.kind == "tick.missed"]
+    assert [event.detail for event in missed] == ['{"count":1}']
 
 
 def test_last_never_goes_back(run: Run) -> None:

@@ -38,6 +38,9 @@ WITH stored AS (
 ), told AS (
   INSERT INTO {schema}event (at, kind, job, key, schedule, detail)
   SELECT {now}, 'schedule.defined', job, '', name, definition FROM stored
+   UNION ALL
+  SELECT {now}, 'tick.missed', job, '', name, :missed FROM stored
+   WHERE CAST(:missed AS text) <> ''
 )
 SELECT name FROM stored
 
@@ -59,7 +62,8 @@ SELECT {now}, '', '', '', '', '', '', '', 0, 0, 0, '', 0
 
 -- name: schedule_tick
 -- Exactly one scheduler finds the revision that it read. Rows in name order, or two schedulers
--- deadlock; SKIP LOCKED, or somebody's open pause blocks every schedule.
+-- deadlock; SKIP LOCKED, or somebody's open pause blocks every schedule. A step with a fire time
+-- later than now (the clock was set back since it was decided) changes nothing at all.
 WITH given AS (
   SELECT *
     FROM jsonb_to_recordset(CAST(:batch AS jsonb))
@@ -73,6 +77,9 @@ WITH given AS (
      AND s.revision = given.revision
      AND s.paused = 0
      AND s.broken = ''
+   WHERE NOT EXISTS (SELECT 1
+                       FROM jsonb_to_recordset(given.fires) AS fire(fire_time bigint)
+                      WHERE fire.fire_time > {now})
    ORDER BY s.name
      FOR NO KEY UPDATE OF s SKIP LOCKED
 ), advanced AS (
@@ -88,7 +95,6 @@ WITH given AS (
    CROSS JOIN LATERAL jsonb_to_recordset(held.fires)
       AS fire(key text, fire_time bigint, job text, args text, queue text, priority integer,
               on_loss text)
-   WHERE fire.fire_time <= {now}
 ), blocked AS MATERIALIZED (
   SELECT fires.name, min(r.id) AS by
     FROM fires

@@ -42,6 +42,12 @@ SELECT {now}, 'schedule.defined', job, '', name, definition
   FROM {schema}schedule
  WHERE changes() > 0
    AND name = :name
+ UNION ALL
+SELECT {now}, 'tick.missed', job, '', name, :missed
+  FROM {schema}schedule
+ WHERE changes() > 0
+   AND name = :name
+   AND :missed <> ''
 
 -- name: schedule_due
 -- why: json_each
@@ -93,7 +99,8 @@ SELECT n, name, fire_time, job, key, args, queue, priority, on_loss,
            AND s.paused = 0
            AND s.broken = ''
           JOIN json_each(b.value, '$.fires') AS f
-         WHERE json_extract(f.value, '$.fire_time') <= {now}) AS fires
+         WHERE NOT EXISTS (SELECT 1 FROM json_each(b.value, '$.fires') AS early
+                            WHERE json_extract(early.value, '$.fire_time') > {now})) AS fires
 -- then
 INSERT INTO {schema}ledger (kind, scope, key, state, owner, run_id, claimed)
 SELECT 'schedule', job, key, 'claimed', :replica, run_id, {now}
@@ -130,6 +137,8 @@ SELECT {now}, 'tick.missed', s.job, '', 0, :replica, s.name, json_extract(b.valu
    AND s.paused = 0
    AND s.broken = ''
  WHERE json_extract(b.value, '$.missed') <> ''
+   AND NOT EXISTS (SELECT 1 FROM json_each(b.value, '$.fires') AS early
+                    WHERE json_extract(early.value, '$.fire_time') > {now})
 -- then
 UPDATE {schema}schedule AS s
    SET last = max(s.last, json_extract(b.value, '$.last')),
@@ -140,6 +149,8 @@ UPDATE {schema}schedule AS s
    AND s.revision = json_extract(b.value, '$.revision')
    AND s.paused = 0
    AND s.broken = ''
+   AND NOT EXISTS (SELECT 1 FROM json_each(b.value, '$.fires') AS early
+                    WHERE json_extract(early.value, '$.fire_time') > {now})
 -- then
 UPDATE {schema}counter
    SET value = value + (SELECT count(*) FROM temp.{schema}fire)
