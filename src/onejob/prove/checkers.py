@@ -26,6 +26,7 @@ from onejob.prove.history import (
     Made,
     Missed,
     Recorded,
+    Reserved,
     ScheduleStood,
     Settled,
     Stepped,
@@ -61,7 +62,8 @@ def one_valid_attempt(history: History) -> Verdict:
 def _invalid_writes(history: History) -> Found:
     holders: dict[int, tuple[int, str] | None] = {}
     tokens: dict[int, int] = {}
-    ended: set[int] = set()
+    claims: dict[tuple[str, str], int] = {}
+    ended, dead = set[int](), set[str]()
     for fact in history.facts:
         match fact:
             case Claimed(at, run, token, replica):
@@ -71,6 +73,8 @@ def _invalid_writes(history: History) -> Found:
                     yield f"run {run} was handed to {replica} while {holders[run]} held it", at
                 if run in ended:
                     yield f"run {run} was claimed after its end", at
+                if replica in dead:
+                    yield f"run {run} was handed to {replica}, which was declared dead", at
                 tokens[run], holders[run] = token, (token, replica)
             case Settled(at, run, token, replica, _, to):
                 if holders.get(run) != (token, replica):
@@ -81,6 +85,16 @@ def _invalid_writes(history: History) -> Found:
             case Applied(at, run, token, replica):
                 if holders.get(run) != (token, replica):
                     yield f"run {run}: {replica} wrote under {token}, held {holders.get(run)}", at
+            case Reserved(at, scope, key, run, token, effect_token):
+                holder = holders.get(run)
+                if holder is None or holder[0] != token:
+                    yield f"run {run}: an effect was claimed under {token}, held {holder}", at
+                claims[scope, key] = effect_token
+            case Recorded(at, scope, key, token):
+                if claims.get((scope, key)) != token:
+                    yield f"{scope}: an outcome under {token}, claimed {claims[scope, key]}", at
+            case Judged(replica=replica):
+                dead.add(replica)
             case Freed(_, run):
                 ended.discard(run)
             case _:

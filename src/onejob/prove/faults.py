@@ -117,7 +117,7 @@ def mix(seed: int, *, processes: Sequence[str], chaos: int, lease: int) -> Mix:
     ills = [ill for ill in Ill if random.random() < 0.5]
     timed = [
         _timed(random, random.choice(ills), processes, chaos, lease)
-        for _ in range(random.randrange(8) if ills else 0)
+        for _ in range(random.randrange(14) if ills else 0)
     ]
     return Mix(
         rate=random.choice((0.02, 0.1, 0.2, 0.35)),

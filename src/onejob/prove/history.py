@@ -131,6 +131,7 @@ class Reserved:
     key: str
     run: int
     token: int
+    effect_token: int
 
 
 @dataclass(frozen=True, slots=True)

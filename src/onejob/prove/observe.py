@@ -148,7 +148,7 @@ class Observer:
 
     def _reserved(self, _: str, given: Mapping[str, Any], answer: int | None, __: Any) -> None:
         if answer is not None:
-            ids = (given["scope"], given["key"], given["id"], given["token"])
+            ids = (given["scope"], given["key"], given["id"], given["token"], answer)
             self._history.add(facts.Reserved(self._at, *ids))
 
     def _recorded(self, _: str, given: Mapping[str, Any], answer: bool, __: Any) -> None:

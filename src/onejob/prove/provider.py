@@ -11,11 +11,15 @@ from onejob.prove.history import History, Landed, Waited
 from onejob.prove.virtual import VirtualLoop
 
 
-class ProviderSilent(Exception):
+class Trouble(Exception):
+    """What goes wrong on purpose."""
+
+
+class ProviderSilent(Trouble):
     """No answer came: it may have happened."""
 
 
-class ProviderDeclined(Exception):
+class ProviderDeclined(Trouble):
     """The provider refused for good."""
 
 

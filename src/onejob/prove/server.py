@@ -57,12 +57,28 @@ class Server:
     ) -> None:
         self.loop, self.store, self.clock, self.plan = loop, store, clock, plan
         self._watcher = watcher
-        self.down = False
+        self._down_since = self._down_until = 0
         #: Told after each write, so that listeners look for hints.
         self.written: list[Callable[[], None]] = []
         #: Runs whose row an open transaction holds, and until when the server lets it.
         self.fences: dict[int, int] = {}
         self.carried = 0
+
+    @property
+    def down(self) -> bool:
+        """Tell whether the server is away."""
+        return self.loop.micros < self._down_until
+
+    def go_down(self, span: int) -> None:
+        """Be away for ``span``, or until an outage that has begun is over."""
+        if not self.down:
+            self._down_since = self.loop.micros
+        self._down_until = max(self._down_until, self.loop.micros + span)
+
+    @property
+    def outage(self) -> int:
+        """How long the outage has lasted that has just ended; 0 where it goes on."""
+        return 0 if self.down else self._down_until - self._down_since
 
     def carry(self, process: str, command: Command[T], site: Site, fault: CommandFault | None) -> T:
         """Carry a command out now. Raises Broken while the server is down."""

@@ -13,11 +13,13 @@ from random import Random
 from typing import Any, Protocol, TypeAlias
 
 from onejob.commands.runs import NewRun
-from onejob.core.retry import OnLoss, Retry
+from onejob.core.retry import Cancel, OnLoss, Retry
 from onejob.core.schedule import CatchUp, Every, Overlap, Policy
 from onejob.core.time import Instant, Span
+from onejob.effect import NotSent
+from onejob.errors import OnejobError
 from onejob.prove.history import History
-from onejob.prove.provider import Provider
+from onejob.prove.provider import Provider, Trouble
 from onejob.prove.server import Link
 from onejob.prove.verdict import Verdict
 from onejob.runtime.attempt import Attempt
@@ -67,9 +69,16 @@ class SimJob:
     timeout: Span | None = None
     is_async: bool = True
 
-    def invoke(self, attempt: Attempt) -> Awaitable[object]:
-        """Begin the handler."""
-        return self.handler(self.scene(attempt, json.loads(attempt.run.args)))
+    async def invoke(self, attempt: Attempt) -> object:
+        """Call the handler; one that fails in a way that it was not told to is reported."""
+        scene = self.scene(attempt, json.loads(attempt.run.args))
+        try:
+            return await self.handler(scene)
+        except (OnejobError, Trouble, Cancel, NotSent):
+            raise
+        except Exception as error:
+            scene.events.emit("handler.broken", job=self.name, error=repr(error))
+            raise
 
     def result(self, value: object) -> str | None:
         """Encode what the handler returned."""

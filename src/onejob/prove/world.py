@@ -131,8 +131,11 @@ class World:
             if not isinstance(context.get("future"), asyncio.Future)
             or isinstance(context.get("future"), asyncio.Task)
         ]
-        if self.events["loop.error"]:
-            found.append(violated("no loop fails", f"{self.events['loop.error']} loop errors", 0))
+        found += [
+            violated("no loop fails", f"{event}: {self.events[event]} times", 0)
+            for event in ("loop.error", "handler.broken")
+            if self.events[event]
+        ]
         return tuple(found[:3]) or (valid("no loop fails"),)
 
     def _believes(self, replica: str) -> bool:
@@ -203,8 +206,8 @@ class World:
         process = self._processes.get(fault.process)
         match fault.ill:
             case Ill.OUTAGE:
-                self.server.down = True
-                self.loop.later(fault.span, self._come_up, fault.span)
+                self.server.go_down(fault.span)
+                self.loop.later(fault.span, self._come_up)
             case Ill.CLOCK:
                 self._clock.offset += fault.span
                 self.history.add(Stepped(self.loop.micros, fault.span))
@@ -221,9 +224,9 @@ class World:
             case _:
                 pass
 
-    def _come_up(self, span: int) -> None:
-        self.server.down = False
-        self.history.add(Down(self.loop.micros, span))
+    def _come_up(self) -> None:
+        if span := self.server.outage:
+            self.history.add(Down(self.loop.micros, span))
 
     def _ended(self) -> bool:
         """Tell whether nothing is left but what no schedule made and what waits with a reason."""

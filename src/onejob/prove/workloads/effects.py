@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
+from onejob.commands import ledger
 from onejob.commands.ledger import NewEntry
 from onejob.core.effect import IfUnknown, Policy
 from onejob.core.payload import Signature
-from onejob.core.time import DAY, Span
+from onejob.core.time import DAY, SECOND, Span
 from onejob.effect import Done, Effect, Redo, Request, Unknown
 from onejob.errors import InProgress
 from onejob.procedure import perform
@@ -25,13 +27,13 @@ _ANSWERS = ("yes", "yes", "yes", "silent", "lost", "not sent", "declined")
 
 
 class Effects:
-    """The jobs ``fenced`` and ``pay``; an order says how the provider answers each attempt."""
+    """The jobs ``fenced``, ``steps`` and ``pay``; orders say how the provider answers attempts."""
 
     name = "effects"
 
     def jobs(self) -> Sequence[Job]:
-        """Return both jobs."""
-        return (Job("fenced", _fenced), Job("pay", _pay))
+        """Return them."""
+        return (Job("fenced", _fenced), Job("steps", _steps), Job("pay", _pay))
 
     def schedules(self, version: int) -> Sequence[Declared]:
         """Declare none."""
@@ -42,7 +44,15 @@ class Effects:
         orders = []
         for number in range(random.randrange(3, 16)):
             at, key = random.randrange(chaos), f"effect {number}"
-            if random.random() < 0.5:
+            kind = random.choice(("fenced", "steps", "pay", "pay"))
+            if kind == "steps":
+                args: dict[str, Any] = {
+                    "steps": random.randrange(5, 25),
+                    "sleep": lease // random.choice((10, 40)),
+                }
+                orders.append(order(at, "steps", key, args=args))
+                continue
+            if kind == "fenced":
                 hold = int(random.choice((0.001, 0.1, 0.6, 1.3)) * lease * random.random())
                 orders.append(order(at, "fenced", key, args={"hold": hold}))
                 continue
@@ -54,7 +64,9 @@ class Effects:
                 for _ in range(3)
             ]
             policy = random.choice([policy.value for policy in IfUnknown])
-            orders.append(order(at, "pay", key, args={"moods": moods, "policy": policy}))
+            sleep = int(random.choice((0, 0.1, 0.8)) * lease)
+            args = {"moods": moods, "policy": policy, "sleep": sleep}
+            orders.append(order(at, "pay", key, args=args))
         return orders
 
     def check(self, history: History) -> Sequence[Verdict]:
@@ -74,7 +86,19 @@ async def _fenced(scene: Scene) -> object:
     return None
 
 
+async def _steps(scene: Scene) -> object:
+    """Write at every step, without asking whether the lease still holds: the store must."""
+    run = scene.attempt.run
+    for step in range(scene.args["steps"]):
+        await asyncio.sleep(scene.args["sleep"] / SECOND)
+        written = ledger.first_in_run(run.claim, "applied", f"{run.key}/{step}", keep=400 * DAY)
+        if not await scene.link.run(written):
+            scene.attempt.check()
+    return None
+
+
 async def _pay(scene: Scene) -> object:
+    await asyncio.sleep(scene.args["sleep"] / SECOND)
     run = scene.attempt.run
     moods: list[list[Any]] = scene.args["moods"]
     flight, answer = moods[min(run.attempt, len(moods)) - 1]
@@ -126,15 +150,17 @@ def _request(
 
 def _missing(history: History) -> list[tuple[str, int]]:
     jobs = {made.run: made for made in history.of(Made)}
-    applied = Counter(fact.run for fact in history.of(Applied))
+    applied = Counter(fact.key for fact in history.of(Applied))
     landed = Counter(fact.scope for fact in history.of(Landed))
     found = []
     for settled in history.of(Settled):
         made = jobs.get(settled.run)
         if settled.outcome != "succeeded" or made is None:
             continue
-        if made.job == "fenced" and not applied[settled.run]:
+        if made.job == "fenced" and not applied[made.key]:
             found.append((f"run {settled.run} succeeded without its write", settled.at))
+        if made.job == "steps" and not applied[f"{made.key}/0"]:
+            found.append((f"run {settled.run} succeeded without its steps", settled.at))
         if made.job == "pay" and not landed[f"pay/{made.key}"]:
             found.append((f"run {settled.run} succeeded without its call", settled.at))
     return found

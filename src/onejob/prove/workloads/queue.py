@@ -9,6 +9,7 @@ from random import Random
 from onejob.core.retry import Cancel, OnLoss, Retry
 from onejob.core.time import SECOND, Span
 from onejob.prove.history import Claimed, History, Settled, Spun
+from onejob.prove.provider import Trouble
 from onejob.prove.verdict import Verdict, first
 from onejob.prove.workload import QUICK, Job, Order, Scene, order
 from onejob.runtime.settings import Declared
@@ -78,7 +79,7 @@ async def _work(scene: Scene) -> object:
         raise Cancel("withdrawn")
     scene.attempt.check()
     if scene.attempt.run.attempt <= args["fail"]:
-        raise RuntimeError("this attempt fails")
+        raise Trouble("this attempt fails")
     return scene.attempt.run.attempt
 
 
