@@ -66,13 +66,17 @@ class Status:
 
 
 class App(Definitions):
-    """Jobs, schedules and effects over one store. Raises UsageError for what cannot be right."""
+    """Jobs, schedules and effects over one store. Raises UsageError for what cannot be right.
+
+    ``url`` is ONEJOB_URL where it is not given, else a SQLite file in the working directory;
+    ``schema`` is ONEJOB_SCHEMA, else ``onejob``.
+    """
 
     def __init__(
         self,
         url: str | None = None,
         *,
-        schema: str = "onejob",
+        schema: str | None = None,
         name: str | None = None,
         version: int | str | None = None,
         lease: Duration = "12s",
@@ -86,7 +90,7 @@ class App(Definitions):
         given = url if url is not None else os.environ.get("ONEJOB_URL") or None
         self._url = urls.parse(urls.DEFAULT if given is None else given)
         self._by_default = given is None
-        self.schema = check_schema(schema)
+        self.schema = check_schema(schema or os.environ.get("ONEJOB_SCHEMA") or "onejob")
         self.name = check_name(self.schema if name is None else name, what="app name")
         if version is not None:
             version_key(version)

@@ -86,7 +86,7 @@ def _latest(store: AnyStore, name: str, schedule: ScheduleView | None) -> Story:
 
 def _newer_tick(store: AnyStore, schedule: ScheduleView, run: RunView | None) -> Story | None:
     """Tell of a fire time after that run that became none: then it is the latest news."""
-    last = run.fire_time if run else 0
+    last = (run.fire_time or run.due) if run else 0
     events = store.run(_ticks(schedule.name, since=last))
     newest = max((_fire_time(event) for event in events), default=0)
     return story.of_tick(schedule.name, schedule.job, newest, events) if newest > last else None
@@ -137,7 +137,7 @@ def _of_run(store: AnyStore, run: RunView) -> Story:
 def _runs(
     store: AnyStore, name: str, schedule: ScheduleView | None, limit: int
 ) -> tuple[RunView, ...]:
-    if schedule is not None:
+    if schedule is not None and schedule.job != name:
         return store.run(views.runs(schedule=name, limit=limit))
     return store.run(views.runs(job=name, limit=limit))
 

@@ -1,9 +1,10 @@
 """Nobody is inside SQLite when this process forks.
 
 SQLite keeps what this process has locked in memory, by file. A fork copies that memory: had a
-thread of the parent been inside a transaction at that instant, the child would wait for ever for a lock
-that nobody holds there (or believe in one that the kernel never gave it). So a fork waits, with a
-bound, until every use has ended, closes the idle connections, and lets nobody in until it is over.
+thread of the parent been inside a transaction at that instant, the child would wait for ever for a
+lock that nobody holds there (or believe in one that the kernel never gave it). So a fork waits,
+with a bound, until every use has ended, closes the idle connections, and lets nobody in until it
+is over.
 """
 
 from __future__ import annotations
