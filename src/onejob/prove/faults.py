@@ -148,9 +148,15 @@ def _timed(
 class Plan:
     """The faults of one play. With ``only``, no others happen: that is how a play is shrunk."""
 
-    def __init__(self, seed: int, mix: Mix, only: frozenset[Fault] | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        mix: Mix,
+        only: frozenset[Fault] | None = None,
+        more: Sequence[TimedFault] = (),
+    ) -> None:
         self._seed, self._mix, self._only = seed, mix, only
-        self.timed = tuple(f for f in mix.timed if only is None or f in only)
+        self.timed = (*(f for f in mix.timed if only is None or f in only), *more)
         self.injected: list[Fault] = []
         self.over = False
         self._counts: dict[tuple[str, str], int] = {}

@@ -17,7 +17,7 @@ from random import Random
 
 from onejob.core.time import SECOND
 from onejob.prove import checkers, report, workloads
-from onejob.prove.faults import Fault, Plan, mix
+from onejob.prove.faults import Fault, Plan, TimedFault, mix
 from onejob.prove.history import History
 from onejob.prove.shrink import shrink
 from onejob.prove.verdict import Standing, Verdict
@@ -47,12 +47,16 @@ class Report:
 
 
 def simulate(
-    seed: int, *, only: frozenset[Fault] | None = None, make_store: MakeStore = MemoryStore
+    seed: int,
+    *,
+    only: frozenset[Fault] | None = None,
+    more: Sequence[TimedFault] = (),
+    make_store: MakeStore = MemoryStore,
 ) -> Report:
-    """Play one seed; with ``only``, with no other faults than those."""
+    """Play one seed; with ``only``, with no other faults than those, and with ``more`` of ours."""
     setting = draw(seed)
     given = mix(seed, processes=setting.processes, chaos=setting.chaos, lease=setting.lease)
-    plan = Plan(seed, given, only)
+    plan = Plan(seed, given, only, more)
     works = workloads.every()
     world = World(seed, setting, given, plan, works, make_store)
     silenced, log.disabled = log.disabled, True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ from onejob.prove.provider import Provider
 from onejob.prove.server import Link, Server
 from onejob.prove.verdict import Verdict, valid, violated
 from onejob.prove.virtual import Deadlock, Livelock, StoreClock, VirtualLoop
-from onejob.prove.workload import Order, Workload
+from onejob.prove.workload import QUICK, Order, Workload
 from onejob.stores.protocol import Store
 
 #: The store's clock when a play begins: in May 2026.
@@ -178,7 +179,9 @@ class World:
         # The longest handler of the workloads, and the longest hold, are two leases.
         await asyncio.sleep(2 * lease / SECOND)
         poisoned = sum(order.run.job == "poison" for order in orders)
-        bound = (10 + 12 * poisoned) * lease + 40 * SECOND
+        # One slot of one process could do all of it in so long.
+        work = sum(map(_longest, orders))
+        bound = (10 + 12 * poisoned) * lease + 40 * SECOND + work
         self.history.add(Calm(self.loop.micros, self._clock.now(), bound))
         return bound
 
@@ -265,3 +268,10 @@ class World:
             name, last, next_fire = schedule.name, schedule.last, schedule.next_fire
             owed = schedule.declared > 0 or not self._setting.versioned
             self.history.add(ScheduleStood(at, name, last, next_fire, told[name], now, owed))
+
+
+def _longest(order: Order) -> int:
+    """Return how long all attempts of an order may keep a slot."""
+    args = json.loads(order.run.args)
+    once = sum(args.get(name, 0) for name in ("sleep", "block", "hold"))
+    return int(once * max(1, args.get("steps", 1)) * QUICK.attempts)

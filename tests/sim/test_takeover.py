@@ -1,0 +1,50 @@
+"""P3 by the clock: what a crashed replica held is given back within a lease and one sweep."""
+
+from __future__ import annotations
+
+import pytest
+
+from onejob.core import lease as rules
+from onejob.core.time import SECOND, Span
+from onejob.prove.faults import Ill, TimedFault
+from onejob.prove.history import Claimed, Died, History, Settled
+from onejob.prove.simulate import draw, simulate
+
+#: The look just after a lease has lapsed, the judgement, and three ways there and back.
+SLACK = SECOND // 5
+#: Clocks drift by up to 2 % in these plays, the store's and each process's.
+DRIFT = 1.04
+
+
+@pytest.mark.parametrize("seed", range(400, 420))
+def test_a_dead_replicas_runs_are_given_back_within_a_lease_and_a_sweep(seed: int) -> None:
+    lease = Span(draw(seed).lease)
+    crash = TimedFault(Ill.CRASHED, 3 * lease, 0, "a")
+
+    played = simulate(seed, only=frozenset(), more=(crash,))
+
+    assert played.failures == ()
+    for waited in delays(played.history):
+        assert waited <= (lease + rules.sweep_every(lease)) * DRIFT + SLACK
+
+
+def delays(history: History) -> list[int]:
+    """How long each run of process a was in the hands of the dead, where only a died."""
+    deaths = list(history.of(Died))
+    if [death.process for death in deaths] != ["a"]:
+        return []
+    died = deaths[0].at
+    holding = {c.run: c.token for c in history.of(Claimed) if c.at < died and c.replica[0] == "a"}
+    return [
+        settled.at - died
+        for settled in history.of(Settled)
+        if settled.at > died and holding.get(settled.run) == settled.token
+    ]
+
+
+def test_some_of_these_plays_have_runs_to_give_back() -> None:
+    def crashed(seed: int) -> History:
+        crash = TimedFault(Ill.CRASHED, 3 * draw(seed).lease, 0, "a")
+        return simulate(seed, only=frozenset(), more=(crash,)).history
+
+    assert sum(len(delays(crashed(seed))) for seed in range(400, 420)) >= 5
