@@ -15,7 +15,7 @@ from inspect import iscoroutinefunction, signature
 from typing import Any, Final, Literal, TypeAlias
 
 from onejob.commands import ledger, runs
-from onejob.core.effect import Entry, EntryState, IfUnknown, Policy
+from onejob.core.effect import Entry, EntryState, IfUnknown, Policy, attempt_of
 from onejob.core.keys import provider_key
 from onejob.core.names import check_name
 from onejob.core.payload import Signature
@@ -332,7 +332,7 @@ def _unknown(limit: int) -> Steps[list[EffectInfo]]:
         _info(entry)
         for entry in entries
         if entry.state is EntryState.UNKNOWN
-        or not (entry.owner in working or entry.claim_until > entry.now)
+        or not (attempt_of(entry.owner) in working or entry.claim_until > entry.now)
     ]
 
 

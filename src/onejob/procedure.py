@@ -52,6 +52,9 @@ def perform(asked: Request, events: Events) -> Steps[Any]:
             yield from _still_holds(asked)
             continue
         owner, content = asked.entry.owner, asked.entry.fingerprint
+        if entry.owner == owner and entry.state is EntryState.CLAIMED:
+            # A claim of this very call, whose reply was lost or came too late to be seen.
+            return (yield from _call(asked, entry.token, events, first=True))
         match rules.answer(entry, asked.policy, owner=owner, fingerprint=content):
             case rules.Replay(result):
                 return asked.decode(result)
@@ -83,10 +86,7 @@ def _claim(asked: Request) -> Steps[Token | None]:
     try:
         token: Token | None = yield command
     except OutcomeUnknown:
-        # Nobody calls under this owner and key but us, so an entry of ours is this very claim.
-        entry = yield from _read(asked)
-        ours = entry is not None and entry.owner == asked.entry.owner
-        return entry.token if entry and ours and entry.state is EntryState.CLAIMED else None
+        return None  # the entry itself tells, by this call's own name in it
     return token
 
 

@@ -14,9 +14,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
+from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 from onejob.commands import ledger, runs
+from onejob.core.effect import claimant
 from onejob.core.names import check_name
 from onejob.core.run import Claim, End, Outcome, State
 from onejob.core.time import SECOND, Duration, Instant, in_zone
@@ -224,7 +226,7 @@ class _Facts:
         options: Options,
     ) -> Request:
         self._outside("effect")
-        owner = f"{self.replica}/{self.token}"
+        owner = claimant(f"{self.replica}/{self.token}", uuid4().hex[:12])
         claim = self._claim
         return request(
             self._services, self._scope, key, call, args, kwargs, options, owner=owner, run=claim

@@ -116,7 +116,17 @@ def claim(
     :func:`held` what is ours. Runs that outlived a replica's death are left to :func:`claim_alone`.
     """
     parameters: Parameters = {
-        "probes": as_json([asdict(probe) for probe in probes]),
+        "probes": as_json(
+            [
+                {
+                    "queue": probe.queue,
+                    "priority": probe.priority,
+                    "due": probe.due,
+                    "id": probe.id,
+                }
+                for probe in probes
+            ]
+        ),
         "jobs": as_json(list(jobs)),
         "replica": replica,
         "limit": limit,

@@ -119,6 +119,19 @@ class Unknown:
 Answer = Replay | RaiseFailed | Mismatch | Busy | Repeat | Ask | Unknown
 
 
+def claimant(attempt: str, call: str) -> str:
+    """Return the owner under which one call of an attempt claims: each call has a name of its own.
+
+    Whoever finds that very name in the ledger after a lost reply knows that the claim is its own.
+    """
+    return f"{attempt}/{call}"
+
+
+def attempt_of(owner: str) -> str:
+    """Return the attempt (``replica/token``) that an owner belongs to."""
+    return owner.rpartition("/")[0]
+
+
 def answer(entry: Entry, policy: Policy, *, owner: str, fingerprint: str) -> Answer:
     """Decide what a caller who finds ``entry`` in its way does.
 
@@ -146,7 +159,9 @@ def _entitled(entry: Entry, owner: str) -> bool:
     An attempt's claims end with the attempt: whoever runs now under another owner has superseded
     it. A claim outside a run ends at its stated time.
     """
-    return entry.owner == owner or entry.claim_until > entry.now
+    if entry.claim_until:
+        return entry.claim_until > entry.now
+    return attempt_of(entry.owner) == attempt_of(owner)
 
 
 def _settle(entry: Entry, policy: Policy, why: str) -> Answer:
