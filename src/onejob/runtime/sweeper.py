@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from onejob.commands import events as told
 from onejob.commands import ledger, replicas, runs
 from onejob.core import lease as rules
 from onejob.core.lease import Look
@@ -176,6 +177,7 @@ class Sweeper:
         for command in (
             runs.purge(limit=BATCH),
             ledger.purge(limit=BATCH),
+            told.purge(before=store_now - self._settings.keep, limit=BATCH),
             replicas.forget(before=store_now - self._settings.keep, limit=BATCH),
         ):
             if await self._host.run(command) >= BATCH:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from onejob.commands import ledger, runs, views
+from onejob.commands import events, ledger, runs, schedules, views
 from onejob.commands.runs import Known
 from onejob.core.run import Again, End, Kind, Outcome, RunId
-from onejob.core.time import DAY, SECOND
+from onejob.core.time import DAY, MINUTE, SECOND
 from onejob.testing.conformance.given import (
     DONE,
     KEEP,
     NOW,
     Run,
     claim,
+    defined,
     joined,
     made,
     running,
@@ -181,3 +182,18 @@ def _ended_twice(run: Run) -> RunId:
     [second] = claim(run, first.replica)
     assert run(runs.settle([(second.claim, DONE)], keep=0, now=NOW))
     return first.id
+
+
+def test_old_events_that_belong_to_no_run_go_in_small_batches(run: Run) -> None:
+    """P7 is about what happened lately: schedules that live for years must not fill the store."""
+    defined(run)
+    for minute in range(3):
+        run(schedules.pause("nightly", paused=minute % 2 == 0, now=NOW + minute * MINUTE))
+    settle(run, running(run).claim, Again(0, Outcome.FAILED, "why"), now=NOW)
+    before = NOW + 2 * MINUTE
+
+    purged = [run(events.purge(before=before, limit=2)) for _ in range(3)]
+
+    assert purged == [2, 1, 0]
+    assert [event.at for event in run(views.events(schedule="nightly"))] == [before]
+    assert [event.kind for event in run(views.events()) if event.run_id] == ["attempt.failed"]

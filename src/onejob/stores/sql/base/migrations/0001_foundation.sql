@@ -142,6 +142,7 @@ CREATE TABLE {schema}event (
   detail   text   NOT NULL DEFAULT ''
 );
 CREATE INDEX event_run ON {schema}event (run_id) WHERE run_id > 0;
+CREATE INDEX event_free ON {schema}event (id) WHERE run_id = 0;
 CREATE INDEX event_schedule ON {schema}event (schedule, at) WHERE schedule <> '';
 
 -- Views: the public, stable SQL surface.

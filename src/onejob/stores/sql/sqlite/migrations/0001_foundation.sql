@@ -142,6 +142,7 @@ CREATE TABLE {schema}event (
   detail   TEXT    NOT NULL DEFAULT ''
 );
 CREATE INDEX {schema}event_run ON {schema}event (run_id) WHERE run_id > 0;
+CREATE INDEX {schema}event_free ON {schema}event (id) WHERE run_id = 0;
 CREATE INDEX {schema}event_schedule ON {schema}event (schedule, at) WHERE schedule <> '';
 
 -- Views: the public SQL surface. Instants as ISO 8601 text, UTC.
