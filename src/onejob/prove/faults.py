@@ -32,6 +32,8 @@ class Wrong(StrEnum):
     """The caller gives up; the store carries it out afterwards, behind younger commands."""
     LOCKED = "locked"
     """Somebody holds locks on half of the rows: commands that skip locked rows skip those."""
+    CUT = "cut off"
+    """The store's end dies between two statements of the command, or before the commit."""
     CRASH_BEFORE = "crash before"
     """The process dies before anything is sent."""
     CRASH_AFTER = "crash after"

@@ -19,6 +19,7 @@ from onejob.core.run import Claim
 from onejob.core.time import SECOND
 from onejob.errors import LeaseLost, OutcomeUnknown, StoreUnavailable
 from onejob.prove.faults import SKIPPING, CommandFault, Plan, Site, Wrong
+from onejob.prove.statements import CutOff, StatementStore
 from onejob.prove.virtual import StoreClock, VirtualLoop
 from onejob.stores.memory import MemoryStore
 from onejob.stores.memory.tables import Run
@@ -87,6 +88,8 @@ class Server:
         self.carried += 1
         seen = self._watcher.before(command)
         locked = fault is not None and fault.wrong is Wrong.LOCKED
+        if fault is not None and fault.wrong is Wrong.CUT:
+            self._cut(command, site)
         with self._locks(command, site if locked else None):
             answer = self.store.run(command)
         self._watcher.after(process, command, answer, seen)
@@ -94,6 +97,15 @@ class Server:
             for tell in self.written:
                 tell()
         return answer
+
+    def _cut(self, command: Command[Any], site: Site) -> None:
+        """Begin a command and end before its commit: nothing of it may be left."""
+        try:
+            if isinstance(self.store, StatementStore):
+                self.store.cut(command, site.bits)
+        except CutOff:
+            pass
+        raise Broken("the server ended the connection", sent=True)
 
     def fenced(self, claim: Claim, idle_limit: int) -> bool:
         """Hold a run's row for a transaction, as ``run_fence`` does."""
@@ -236,7 +248,7 @@ class _Flight:
         if self._patience:
             span = min(span, self._patience)
         match fault.wrong if fault else None:
-            case None | Wrong.LOCKED:
+            case None | Wrong.LOCKED | Wrong.CUT:
                 later(site.there, self._arrive, site.back)
             case Wrong.REFUSED:
                 later(site.there, self._fail, Broken("connection refused", sent=False))

@@ -10,7 +10,7 @@ from typing import Any
 
 from onejob.commands import ledger
 from onejob.commands.ledger import NewEntry
-from onejob.core.effect import IfUnknown, Policy
+from onejob.core.effect import IfUnknown, Policy, claimant
 from onejob.core.payload import Signature
 from onejob.core.time import DAY, SECOND, Span
 from onejob.effect import Done, Effect, Redo, Request, Unknown
@@ -133,8 +133,8 @@ def _request(
     ask: Callable[[Effect], Awaitable[Done | Redo | Unknown]],
 ) -> Request:
     run = scene.attempt.run
-    # As services name an attempt: see AsyncRun.effect.
-    entry = NewEntry(run.scope, "pay", f"{run.replica}/{run.token}")
+    # As AsyncRun.effect names its calls; an attempt here makes one.
+    entry = NewEntry(run.scope, "pay", claimant(f"{run.replica}/{run.token}", "call"))
     return Request(
         entry=entry,
         call=Call(charge, (f"key of {run.scope}",)),
