@@ -6,7 +6,7 @@ import pytest
 
 from onejob.core import lease as rules
 from onejob.core.time import SECOND, Span
-from onejob.prove.faults import Ill, TimedFault
+from onejob.prove.faults import CommandFault, Ill, TimedFault, Wrong
 from onejob.prove.history import Claimed, Died, History, Settled
 from onejob.prove.simulate import draw, simulate
 
@@ -48,3 +48,25 @@ def test_some_of_these_plays_have_runs_to_give_back() -> None:
         return simulate(seed, only=frozenset(), more=(crash,)).history
 
     assert sum(len(delays(crashed(seed))) for seed in range(400, 420)) >= 5
+
+
+@pytest.mark.parametrize("seed", range(430, 442))
+def test_a_clean_stop_is_no_death(seed: int) -> None:
+    """A rolling deploy while claims are on their way: everything is given back in order."""
+    setting = draw(seed)
+    deploys = [
+        TimedFault(Ill.REDEPLOYED, setting.lease // 2 + number * setting.lease // 3, 0, process)
+        for number, process in enumerate(setting.processes * 2)
+    ]
+    slow = [
+        CommandFault(Wrong.SLOW, process, "run_claim", number, SECOND // 3)
+        for process in setting.processes
+        for number in range(100)
+    ]
+
+    played = simulate(seed, only=frozenset(), more=[*deploys, *slow])
+
+    assert played.failures == ()
+    died = {death.process for death in played.history.of(Died)}  # of poison, not of the deploy
+    abandoned = [s for s in played.history.of(Settled) if s.outcome == "abandoned"]
+    assert [settled for settled in abandoned if settled.replica[0] not in died] == []

@@ -148,17 +148,26 @@ def _timed(
 
 
 class Plan:
-    """The faults of one play. With ``only``, no others happen: that is how a play is shrunk."""
+    """The faults of one play.
+
+    With ``only``, no others are drawn: that is how a play is shrunk. ``more`` happen in any case.
+    """
 
     def __init__(
         self,
         seed: int,
         mix: Mix,
         only: frozenset[Fault] | None = None,
-        more: Sequence[TimedFault] = (),
+        more: Sequence[Fault] = (),
     ) -> None:
         self._seed, self._mix, self._only = seed, mix, only
-        self.timed = (*(f for f in mix.timed if only is None or f in only), *more)
+        drawn = [fault for fault in mix.timed if only is None or fault in only]
+        self.timed = (*drawn, *(fault for fault in more if isinstance(fault, TimedFault)))
+        self._more = {
+            (fault.process, fault.command, fault.nth): fault
+            for fault in more
+            if isinstance(fault, CommandFault)
+        }
         self.injected: list[Fault] = []
         self.over = False
         self._counts: dict[tuple[str, str], int] = {}
@@ -177,6 +186,9 @@ class Plan:
         """Decide what goes wrong there; None for nothing."""
         if self.over:
             return None
+        if given := self._more.get((site.process, site.command, site.nth)):
+            self.injected.append(given)
+            return given
         rare = site.command not in FREQUENT and site.command not in OCCASIONAL
         times = _RARE_TIMES if rare else 1 if site.command in FREQUENT else _OCCASIONAL_TIMES
         if site.whether >= min(_RATE_MOST, self._mix.rate * times) * _WHOLE:

@@ -38,9 +38,11 @@ class Observer:
         self._names: dict[str, str] = {}
         self._leases: dict[str, int] = {}
         self._joins: dict[str, int] = {}
+        self._gone: set[str] = set()
         self._empty: dict[tuple[str, int], int] = {}
         self._on: Mapping[str, Callable[[str, Mapping[str, Any], Any, Any], None]] = {
             "replica_join": self._joined,
+            "replica_leave": self._left,
             "replica_judge": self._judged,
             "run_enqueue": self._made,
             "run_claim": self._claimed,
@@ -81,10 +83,18 @@ class Observer:
             self._names[given["id"]] = f"{process}.{self._joins[process]}"
             self._leases[given["id"]] = given["lease"]
 
+    def _left(self, _: str, given: Mapping[str, Any], answer: bool, __: Any) -> None:
+        if answer:
+            self._gone.add(given["id"])
+
+    def _trusts(self, replica: str) -> bool:
+        """Tell whether a replica goes by its lease: not one that has left of its own accord."""
+        return replica not in self._gone and self._believes(replica)
+
     def _judged(self, process: str, _: Any, answer: tuple[str, ...], __: Any) -> None:
         for id in answer:
             self._history.add(
-                facts.Judged(self._at, self.name(id), process, self._leases[id], self._believes(id))
+                facts.Judged(self._at, self.name(id), process, self._leases[id], self._trusts(id))
             )
 
     def _made(self, _: str, given: Mapping[str, Any], answer: tuple[MadeRun, ...], __: Any) -> None:
@@ -132,7 +142,7 @@ class Observer:
             if claim not in done:
                 self._history.add(facts.Refused(*ids, "settle"))
                 continue
-            believed = self._believes(claim.replica)
+            believed = self._trusts(claim.replica)
             self._history.add(facts.Settled(*ids, process, row["to"], row["outcome"], believed))
 
     def _freed(self, _: str, given: Mapping[str, Any], answer: bool, __: Any) -> None:

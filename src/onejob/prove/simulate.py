@@ -19,7 +19,7 @@ from random import Random
 
 from onejob.core.time import SECOND
 from onejob.prove import checkers, report, workloads
-from onejob.prove.faults import Fault, Plan, TimedFault, mix
+from onejob.prove.faults import Fault, Plan, mix
 from onejob.prove.history import History
 from onejob.prove.shrink import shrink
 from onejob.prove.statements import sqlite_in
@@ -53,7 +53,7 @@ def simulate(
     seed: int,
     *,
     only: frozenset[Fault] | None = None,
-    more: Sequence[TimedFault] = (),
+    more: Sequence[Fault] = (),
     make_store: MakeStore = MemoryStore,
 ) -> Report:
     """Play one seed; with ``only``, with no other faults than those, and with ``more`` of ours."""

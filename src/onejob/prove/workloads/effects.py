@@ -182,7 +182,7 @@ def _waiting(history: History) -> Iterator[tuple[str, int]]:
         match fact:
             case Reserved(run=run, token=token):
                 owners[run] = token
-            case Waited(at, run, token) if owners.get(run) != token:
-                yield f"run {run} under {token} waits for the call of {owners.get(run)}", at
+            case Waited(at, run, token) if owners.get(run, token) != token:
+                yield f"run {run} under {token} waits for the call of {owners[run]}", at
             case _:
                 pass
