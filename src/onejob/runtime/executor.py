@@ -143,6 +143,9 @@ class Executor:
         except asyncio.CancelledError:
             if self._draining and not attempt.membership.lost:
                 settlement = self._interrupted(attempt)
+            elif not attempt.lost:
+                # Nobody here asked for it: it came out of the handler like any other error.
+                settlement = self._failure(attempt, executable, asyncio.CancelledError())
         finally:
             self._running.pop(attempt, None)
             self.capacity.ended(self._clock.now() - started)
@@ -165,6 +168,8 @@ class Executor:
             return self._failure(attempt, executable, timeout)
         except EffectUnknown as unknown:
             return LeaveUnknown(_text(unknown), unknown.scope, unknown.key)
+        except _Escaped as escaped:
+            return self._failure(attempt, executable, escaped.error)
         except Cancel as cancel:
             return End(Outcome.CANCELLED, error=_text(cancel))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the handler's edge
@@ -182,10 +187,20 @@ class Executor:
             return await asyncio.wait_for(executable.invoke(attempt), executable.timeout / SECOND)
         context = contextvars.copy_context()
 
-        def call() -> object:
-            return context.run(executable.invoke, attempt)
+        def call() -> tuple[object, BaseException | None]:
+            # Not raised through the future: it knows what StopIteration, a cancellation or an
+            # interrupt mean to a loop, and a function may raise any of them.
+            try:
+                return context.run(executable.invoke, attempt), None
+            except BaseException as error:  # noqa: BLE001 - the handler's edge
+                return None, error
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        value, error = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        if error is None:
+            return value
+        if isinstance(error, Exception) and not isinstance(error, StopIteration):
+            raise error
+        raise _Escaped(error)
 
     def _failure(
         self,
@@ -212,6 +227,14 @@ class Executor:
         if attempt.run.interrupted + 1 >= MAX_INTERRUPTIONS:
             return End(Outcome.INTERRUPTED, error=f"interrupted {MAX_INTERRUPTIONS} times")
         return Again(delay, Outcome.INTERRUPTED)
+
+
+class _Escaped(Exception):
+    """What a function raised that would mean something else to a loop."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+        super().__init__(_text(error))
 
 
 def _text(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from onejob.core import lease as rules
 from onejob.core.run import ReplicaId
 from onejob.errors import StoreError
 from onejob.runtime.clock import Clock
-from onejob.runtime.events import Events
+from onejob.runtime.events import Events, log
 from onejob.runtime.lane import KeeperHost
 from onejob.runtime.membership import Membership
 from onejob.runtime.settings import Settings
@@ -74,9 +74,9 @@ class Keeper:
         while not self._stopping:
             try:
                 membership = await self._join()
-            except StoreError as error:
+            except Exception as error:  # noqa: BLE001 - a loop's edge: told, and tried again
                 failures += 1
-                self._events.emit("store.trouble", doing="join", error=str(error))
+                self._trouble("join", error)
                 await self._host.pause(self._backoff(failures))
                 continue
             failures = 0
@@ -116,6 +116,7 @@ class Keeper:
                 return
             if now >= self._renew_at and not await self._renew(membership):
                 return
+        membership.lost = "its replica has left the fleet"
         await self._leave(membership)
         self._events.emit("replica.left", replica=membership.id)
 
@@ -127,8 +128,8 @@ class Keeper:
             self._events.emit("keeper.late", replica=membership.id, seconds=late / 1e6)
         try:
             alive = await self._host.own(replicas.renew(membership.id, lease=lease))
-        except StoreError as error:
-            self._events.emit("store.trouble", doing="renew", error=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the deadline decides
+            self._trouble("renew", error)
             self._renew_at = self._clock.now() + lease // 12
             membership.punctual_since = self._clock.now()
             return True
@@ -169,8 +170,17 @@ class Keeper:
         """Let the others have what is left at once, instead of after the lease."""
         try:
             await self._host.own(replicas.leave(membership.id))
-        except StoreError as error:
-            self._events.emit("store.trouble", doing="leave", error=str(error))
+        except Exception as error:  # noqa: BLE001 - the lease ends by itself
+            self._trouble("leave", error)
+
+    def _trouble(self, doing: str, error: Exception) -> None:
+        """Tell of an error. None of them may end the keeper: nobody would say that it is gone."""
+        if isinstance(error, StoreError):
+            self._events.emit("store.trouble", doing=doing, error=str(error))
+            return
+        log.error("the keeper could not %s", doing, exc_info=error)
+        why = f"{type(error).__name__}: {error}"
+        self._events.emit("loop.error", loop="keeper", doing=doing, error=why)
 
     def _backoff(self, failures: int) -> int:
         nominal = min(JOIN_PAUSE_MOST, 250_000 * 2 ** min(failures, 6))

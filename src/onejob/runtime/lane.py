@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from onejob.commands.command import Command
 from onejob.core.time import SECOND
-from onejob.errors import StoreError, StoreUnavailable
+from onejob.errors import StoreUnavailable
 from onejob.stores.protocol import Lane
 
 T = TypeVar("T")
@@ -99,8 +99,10 @@ class ThreadHost:
             await self._try_to_listen()
         try:
             descriptor = self._lane.fileno() if self.listening else None
-        except StoreError:
-            descriptor = None
+        except Exception:  # noqa: BLE001 - no hints for a while: the poll is the truth
+            # One try to reconnect for each pause, not one for each look.
+            await _wait(self._woken, span / SECOND)
+            return False
         if descriptor is None and self.listening:
             return await self._look_often(span)
         if descriptor is not None:
@@ -143,7 +145,7 @@ class ThreadHost:
     async def _try_to_listen(self) -> None:
         try:
             self.listening = self._lane.listen()
-        except StoreError:
+        except Exception:  # noqa: BLE001 - no hints for a while: the poll is the truth
             self.listening = False
 
     async def _look_often(self, span: int) -> bool:
@@ -158,7 +160,7 @@ class ThreadHost:
     def _hinted(self) -> bool:
         try:
             return self._lane.hinted()
-        except StoreError:
+        except Exception:  # noqa: BLE001 - no hints for a while: the poll is the truth
             return False
 
 

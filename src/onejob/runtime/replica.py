@@ -22,6 +22,8 @@ from onejob.stores.protocol import AsyncStore
 
 #: How often the loop says that it is alive.
 BEAT = 1_000_000
+#: How long a stopping replica waits for the answer to its last claim.
+CLAIM_SECONDS = 5
 #: A loop that failed for a reason nobody foresaw is started again after this long.
 RESTART_PAUSE = 1_000_000
 
@@ -115,18 +117,23 @@ class Replica:
             asyncio.create_task(self._kept_up("sweeper", self._sweeper.serve)),
             asyncio.create_task(self._kept_up("scheduler", self._scheduler.serve)),
         ]
-        if self._settings.work:
-            loops.append(asyncio.create_task(self._kept_up("worker", self._worker.serve)))
+        working = asyncio.create_task(self._kept_up("worker", self._work))
         try:
             await self._stopping.wait()
         finally:
-            await _cancelled(loops)
+            self._worker.stop()
+            await asyncio.wait([working], timeout=CLAIM_SECONDS)
+            await _cancelled([*loops, working])
             left = await self._worker.drain(self._settings.grace)
             await _cancelled([settling])
             self._keeper.stop()
             await self._host.ended()
             await _cancelled([beating])
         return left
+
+    async def _work(self) -> None:
+        if self._settings.work:
+            await self._worker.serve()
 
     async def _beat(self) -> None:
         while True:

@@ -77,18 +77,23 @@ class Settler:
 
     async def _write(self, batch: dict[Claim, Settlement]) -> bool:
         """Send one batch; return whether some rows were locked and stay pending."""
-        command = runs.settle(batch.items(), keep=self._settings.keep)
-        answer = await self._store.run(command)
+        answer = await self._store.run(runs.settle(batch.items(), keep=self._settings.keep))
         done = set(answer)
         missing = [claim for claim in batch if claim not in done]
-        locked = await self._sort_out(missing, batch) if missing else set[Claim]()
+        locked: set[Claim] = set()
+        if missing:
+            found, locked = await self._sort_out(missing)
+            done |= found
         for claim, settlement in batch.items():
             if claim in locked:
                 continue
+            if claim in done and isinstance(settlement, LeaveUnknown):
+                await self._look_again(claim, settlement)
             if claim in done:
                 self._tell(claim, settlement)
-                if isinstance(settlement, LeaveUnknown):
-                    await self._look_again(claim, settlement)
+            else:
+                ids = {"run": claim.id, "token": claim.token, "replica": claim.replica}
+                self._events.emit("run.stale", **ids)
             del self._pending[claim]
             self._settled(claim)
         if not self._pending:
@@ -96,21 +101,20 @@ class Settler:
             self._nothing.set()
         return bool(locked)
 
-    async def _sort_out(self, missing: list[Claim], batch: dict[Claim, Settlement]) -> set[Claim]:
-        """Tell locked rows from stale claims and from what an earlier sending has already done."""
+    async def _sort_out(self, missing: list[Claim]) -> tuple[set[Claim], set[Claim]]:
+        """Find what an earlier sending has done, and what is locked; the rest is stale."""
         standings = await self._store.run(runs.standings(claim.id for claim in missing))
+        done: set[Claim] = set()
         locked: set[Claim] = set()
         for claim in missing:
             now = standings.get(claim.id)
             if now is None or now.token != claim.token:
-                self._events.emit(
-                    "run.stale", run=claim.id, token=claim.token, replica=claim.replica
-                )
-            elif now.state is State.RUNNING and now.replica == claim.replica:
+                continue
+            if now.state is State.RUNNING and now.replica == claim.replica:
                 locked.add(claim)
             else:
-                self._tell(claim, batch[claim])
-        return locked
+                done.add(claim)
+        return done, locked
 
     async def _look_again(self, claim: Claim, settlement: LeaveUnknown) -> None:
         """Free a run whose effect was recorded just before the run became unknown.

@@ -73,6 +73,7 @@ class Worker:
         self._announced_idle = False
         self._wants_room = False
         self._hinted = False
+        self._stopping = False
 
     def joined(self, membership: Membership) -> None:
         """Work under this membership from now on."""
@@ -97,9 +98,14 @@ class Worker:
         self._hinted = True
         self.waker.wake()
 
+    def stop(self) -> None:
+        """Claim no more. A claim that is on its way is still taken over: it may have been done."""
+        self._stopping = True
+        self.waker.wake()
+
     async def serve(self) -> None:
-        """Claim until cancelled."""
-        while True:
+        """Claim until stopped."""
+        while not self._stopping:
             membership = self._membership
             if membership is None or not membership.valid(self._clock.now()):
                 await self.waker.wait(self._settings.poll)
