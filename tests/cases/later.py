@@ -1,0 +1,74 @@
+"""Cases, or parts of cases, that later subjects show: nothing here promises them yet."""
+
+from __future__ import annotations
+
+_SCAN = "scan: finding triggers in a repository"
+_LOCKS = "locks and leases by name"
+_ADVISORY = "locks: advisory locks of a session"
+_INBOX = "inbox and its consumers"
+_EXPLAIN = "explaining a unique violation"
+_REDIS = "Redis as a store"
+_MYSQL = "MariaDB and MySQL as stores"
+_ONCE = "locks: the wrapper for any command"
+
+LATER = {
+    "A02": _SCAN,
+    "A04": f"{_SCAN}, with its launch command",
+    "A05": _SCAN,
+    "A08": _SCAN,
+    "A10": _LOCKS,
+    "A11": _SCAN,
+    "A12": f"{_SCAN}; {_LOCKS}",
+    "A16": f"{_SCAN}, embedded beat included",
+    "A19": _ONCE,
+    "A20": _ONCE,
+    "A21": _SCAN,
+    "A24": _SCAN,
+    "B06": "queue control: cancelling a run while it runs",
+    "B08": _INBOX,
+    "B09": _INBOX,
+    "B10": _INBOX,
+    "B12": _INBOX,
+    "C01": _LOCKS,
+    "C02": _LOCKS,
+    "C03": _LOCKS,
+    "C06": _LOCKS,
+    "C07": _LOCKS,
+    "C08": _LOCKS,
+    "C10": _REDIS,
+    "C11": _REDIS,
+    "C12": _ADVISORY,
+    "C13": _ADVISORY,
+    "C15": _ADVISORY,
+    "C16": _ADVISORY,
+    "C18": _ADVISORY,
+    "C20": _ADVISORY,
+    "C22": _ADVISORY,
+    "C24": _LOCKS,
+    "C25": _MYSQL,
+    "C26": _ADVISORY,
+    "C27": _MYSQL,
+    "C28": _MYSQL,
+    "D02": "schedules: the policy for gaps",
+    "D04": "schedules: policies for clock changes, and telling them",
+    "D14": "schedules: telling what an expression means",
+    "D15": "schedules: telling what an expression means",
+    "D16": "schedules: telling what an expression means",
+    "D21": "schedules: the jitter option",
+    "E01": _EXPLAIN,
+    "E02": _EXPLAIN,
+    "E03": _EXPLAIN,
+    "E04": _INBOX,
+    "E05": _INBOX,
+    "E09": _EXPLAIN,
+    "E21": "operations: the doctor looks at unique indexes",
+    "E25": _INBOX,
+    "F01": "operations: the doctor names the oldest transaction",
+    "F05": "operations: a black hole between listener and server",
+    "F08": "operations: enqueueing goes on when NOTIFY fails",
+    "F12": _SCAN,
+    "G02": "the dashboard",
+    "G06": "operations: a server that is out of connections",
+    "G07": _SCAN,
+    "G08": _SCAN,
+}
