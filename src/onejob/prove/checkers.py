@@ -13,6 +13,7 @@ from onejob.core import lease as rules
 from onejob.core.time import SECOND, Span
 from onejob.prove.history import (
     Applied,
+    Begun,
     Calm,
     Claimed,
     Defined,
@@ -63,6 +64,7 @@ def _invalid_writes(history: History) -> Found:
     holders: dict[int, tuple[int, str] | None] = {}
     tokens: dict[int, int] = {}
     claims: dict[tuple[str, str], int] = {}
+    begun: set[tuple[int, int]] = set()
     ended, dead = set[int](), set[str]()
     for fact in history.facts:
         match fact:
@@ -85,6 +87,10 @@ def _invalid_writes(history: History) -> Found:
             case Applied(at, run, token, replica):
                 if holders.get(run) != (token, replica):
                     yield f"run {run}: {replica} wrote under {token}, held {holders.get(run)}", at
+            case Begun(at, run, token):
+                if (run, token) in begun:
+                    yield f"run {run}: the handler was called twice under {token}", at
+                begun.add((run, token))
             case Reserved(at, scope, key, run, token, effect_token):
                 holder = holders.get(run)
                 if holder is None or holder[0] != token:

@@ -204,6 +204,15 @@ class Died:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """A handler was called for a claim."""
+
+    at: int
+    run: int
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
 class Waited:
     """An attempt was told that its run's own effect is in progress."""
 
@@ -279,6 +288,7 @@ Fact: TypeAlias = (
     | Stepped
     | Down
     | Died
+    | Begun
     | Waited
     | Calm
     | Stood

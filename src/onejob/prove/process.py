@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from onejob.core.time import SECOND, Span
+from onejob.prove.diary import Diary
 from onejob.prove.host import SimHost
 from onejob.prove.provider import Provider
 from onejob.prove.server import Link, Server
@@ -40,12 +41,11 @@ class Process:
         listens: bool,
         version: int,
         versioned: bool,
-        told: Callable[[str, str], None],
-        died: Callable[[str], None],
+        diary: Diary,
     ) -> None:
         self.name, self.version, self._versioned = name, version, versioned
         self._loop, self._server, self._provider = loop, server, provider
-        self._workloads, self._lease, self._told, self._died = workloads, lease, told, died
+        self._workloads, self._lease, self._diary = workloads, lease, diary
         self._concurrency, self._listens = concurrency, listens
         self._random = Random(f"process {seed} {name}")
         start = self._random.randrange(10**12)
@@ -67,7 +67,7 @@ class Process:
 
     async def _live(self, main: Strand, keeper: Strand) -> None:
         events = Events()
-        events.listen(lambda event: self._told(self.name, event.name))
+        events.listen(self._diary.event)
         patience = self._lease // 3
         lane = self._server.store.lane(patience=Span(patience))
         self._host = SimHost(
@@ -110,7 +110,9 @@ class Process:
 
     def _executables(self, link: Link, events: Events) -> Mapping[str, SimJob]:
         def scene(attempt: Attempt, args: Mapping[str, Any]) -> Scene:
-            return Scene(attempt, args, link, self, self._provider, events, self._lease)
+            return Scene(
+                attempt, args, link, self, self._provider, self._diary, events, self._lease
+            )
 
         def executable(job: Job) -> SimJob:
             return SimJob(job.name, job.handler, scene, job.retry, job.timeout)
@@ -134,7 +136,7 @@ class Process:
         """End without a word; it is started again a little later."""
         if self._main is None or self._keeper is None:
             return
-        self._died(self.name)
+        self._diary.died(self.name)
         self._main.die()
         self._keeper.die()
         self._bury()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onejob.effect import NotSent
-from onejob.prove.history import History, Landed, Waited
+from onejob.prove.history import History, Landed
 from onejob.prove.virtual import VirtualLoop
 
 
@@ -57,10 +57,6 @@ class Provider:
         if self.flying.get((scope, key), 0):
             return None
         return "done" if (scope, key) in self.done else "not done"
-
-    def waited(self, run: int, token: int) -> None:
-        """Note that an attempt was told to wait for its run's own effect."""
-        self.history.add(Waited(self.loop.micros, run, token))
 
     def _land(
         self,

@@ -60,7 +60,7 @@ def simulate(
     setting = draw(seed)
     given = mix(seed, processes=setting.processes, chaos=setting.chaos, lease=setting.lease)
     plan = Plan(seed, given, only, more)
-    works = workloads.every()
+    works = workloads.drawn(seed)
     world = World(seed, setting, given, plan, works, make_store)
     silenced, log.disabled = log.disabled, True
     try:

@@ -18,6 +18,7 @@ from onejob.core.schedule import CatchUp, Every, Overlap, Policy
 from onejob.core.time import Instant, Span
 from onejob.effect import NotSent
 from onejob.errors import OnejobError
+from onejob.prove.diary import Diary
 from onejob.prove.history import History
 from onejob.prove.provider import Provider, Trouble
 from onejob.prove.server import Link
@@ -48,6 +49,7 @@ class Scene:
     link: Link
     body: Body
     provider: Provider
+    diary: Diary
     events: Events
     lease: int
 
@@ -72,6 +74,7 @@ class SimJob:
     async def invoke(self, attempt: Attempt) -> object:
         """Call the handler; one that fails in a way that it was not told to is reported."""
         scene = self.scene(attempt, json.loads(attempt.run.args))
+        scene.diary.begun(attempt.run.id, attempt.run.token)
         try:
             return await self.handler(scene)
         except (OnejobError, Trouble, Cancel, NotSent):

@@ -20,10 +20,10 @@ from typing import Final
 from onejob.commands import runs, views
 from onejob.core.time import SECOND
 from onejob.errors import StoreError
+from onejob.prove.diary import Diary
 from onejob.prove.faults import Ill, Mix, Plan, TimedFault
 from onejob.prove.history import (
     Calm,
-    Died,
     Down,
     EffectStood,
     History,
@@ -74,7 +74,6 @@ class World:
     ) -> None:
         self.loop = VirtualLoop()
         self.history = History()
-        self.events: Counter[str] = Counter()
         self._seed, self._setting, self._plan = seed, setting, plan
         self._workloads = workloads
         random = self._random = Random(f"world {seed}")
@@ -88,6 +87,8 @@ class World:
         )
         self.server = Server(self.loop, self.store, self._clock, plan, observer)
         provider = Provider(self.loop, self.history)
+        diary = Diary(self.loop, self.history)
+        self.events = diary.events
         self._processes = {
             name: Process(
                 name,
@@ -102,8 +103,7 @@ class World:
                 listens=setting.listens,
                 version=random.choice(versions),
                 versioned=setting.versioned,
-                told=self._told,
-                died=self._died,
+                diary=diary,
             )
             for name in setting.processes
         }
@@ -141,12 +141,6 @@ class World:
 
     def _believes(self, replica: str) -> bool:
         return any(process.believes(replica) for process in self._processes.values())
-
-    def _told(self, process: str, event: str) -> None:
-        self.events[event] += 1
-
-    def _died(self, process: str) -> None:
-        self.history.add(Died(self.loop.micros, process))
 
     async def _main(self) -> None:
         for process in self._processes.values():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from onejob.prove.workload import Workload
 from onejob.prove.workloads.effects import Effects
 from onejob.prove.workloads.poison import Poison
@@ -10,6 +12,8 @@ from onejob.prove.workloads.ticks import Ticks
 from onejob.prove.workloads.versions import Versions
 
 
-def every() -> tuple[Workload, ...]:
-    """Return all of them."""
-    return (Queue(), Effects(), Ticks(), Poison(), Versions())
+def drawn(seed: int) -> tuple[Workload, ...]:
+    """Return some or all of them: a fleet that is busy with one thing shows more of it."""
+    random = Random(f"workloads {seed}")
+    every = (Queue(), Effects(), Ticks(), Poison(), Versions())
+    return tuple(work for work in every if random.random() < 0.7) or every

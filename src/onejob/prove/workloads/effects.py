@@ -42,9 +42,9 @@ class Effects:
     def orders(self, random: Random, *, chaos: int, lease: int) -> Sequence[Order]:
         """Draw orders of both, with holds and flights around the lease."""
         orders = []
-        for number in range(random.randrange(3, 16)):
+        for number in range(random.randrange(4, 40)):
             at, key = random.randrange(chaos), f"effect {number}"
-            kind = random.choice(("fenced", "steps", "pay", "pay"))
+            kind = random.choice(("fenced", "steps", "pay", "pay", "pay", "pay"))
             if kind == "steps":
                 args: dict[str, Any] = {
                     "steps": random.randrange(5, 25),
@@ -121,8 +121,9 @@ async def _pay(scene: Scene) -> object:
     request = _request(scene, policy, charge, ask)
     try:
         return await acarry(perform(request, scene.events), scene.link.run)
-    except InProgress:
-        scene.provider.waited(run.id, run.token)
+    except InProgress as busy:
+        if busy.age_seconds:  # else it moved under our hands, or the store answered nothing
+            scene.diary.waited(run.id, run.token)
         raise
 
 
