@@ -63,8 +63,10 @@ def _placed(request: pytest.FixtureRequest, dialect: str) -> Iterator[Place]:
     else:
         url, schema = request.getfixturevalue("postgres_url"), request.getfixturevalue("schema")
         place = Place(url, schema, [])
-    store: Any = place.app().store
+    first = place.app()
+    store: Any = first.store
     store.init()
+    first.close()
     yield place
     for app in place.apps:
         app.close()
@@ -80,6 +82,20 @@ def begin(place: Place) -> Iterator[Begin]:
 
     def begin(at: datetime = MONDAY) -> Timeline:
         begun.append(Timeline(place.app().store, at))
+        return begun[-1]
+
+    yield begin
+    for timeline in begun:
+        timeline.close()
+
+
+@pytest.fixture
+def begin_postgres(postgres_place: Place) -> Iterator[Begin]:
+    """The same over PostgreSQL only."""
+    begun: list[Timeline] = []
+
+    def begin(at: datetime = MONDAY) -> Timeline:
+        begun.append(Timeline(postgres_place.app().store, at))
         return begun[-1]
 
     yield begin
