@@ -85,8 +85,9 @@ class _Facts:
         self._args, self._tz = args, tz
         self._calling: set[str] = set()
         remaining = attempt.remaining()
-        now = datetime.now(UTC)
-        self._deadline = None if remaining is None else now + timedelta(microseconds=remaining)
+        self._deadline = None
+        if remaining is not None:
+            self._deadline = datetime.now(UTC) + timedelta(microseconds=remaining)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.job}/{self.key} attempt {self.attempt}>"

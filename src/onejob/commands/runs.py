@@ -225,6 +225,8 @@ def purge(*, limit: int, now: int | None = None) -> Command[int]:
 def _movement(settlement: Settlement) -> Mapping[str, object]:
     """Return a settlement as the columns that a store needs; absent means unchanged."""
     match settlement:
+        case End(Outcome.SUCCEEDED, None, None):
+            return _PLAIN
         case End(outcome, error, result):
             return {
                 "to": "ended",
@@ -247,6 +249,10 @@ def _movement(settlement: Settlement) -> Mapping[str, object]:
             return {"to": "parked", "outcome": "parked", "refund": 1}
         case LeaveUnknown(reason=reason):
             return {"to": "unknown", "outcome": "unknown", "error": reason}
+
+
+#: What nearly every run comes to.
+_PLAIN: Mapping[str, object] = {"to": "ended", "outcome": "succeeded"}
 
 
 def _made(rows: Sequence[Row]) -> tuple[Made, ...]:

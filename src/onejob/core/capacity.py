@@ -14,7 +14,7 @@ from onejob.core.time import Span
 #: Runs are claimed this far ahead of being started.
 AHEAD = Span(50_000)
 #: … but never more than this many beyond the free slots: they share the fate of this process.
-AHEAD_MOST = 480
+AHEAD_MOST = 980
 #: The weight of the newest duration in the moving mean.
 _WEIGHT = 8
 

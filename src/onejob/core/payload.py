@@ -89,6 +89,8 @@ class Signature:
 
     def spread(self, bound: Mapping[str, object]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Turn bound arguments back into the (args, kwargs) of a call."""
+        if self._by_name:
+            return (), dict(bound)
         ordered = {n: bound[n] for n in self._signature.parameters if n in bound}
         call = inspect.BoundArguments(self._signature, typing.cast("Any", ordered))
         return call.args, call.kwargs
@@ -113,9 +115,8 @@ class Signature:
                     f"{self.job}: args.{name}: no such parameter. It takes "
                     f"{self.job}{self._shown_parameters()}."
                 )
-        for name, parameter in self._signature.parameters.items():
-            required = parameter.default is parameter.empty and parameter.kind not in _VARIADIC
-            if required and name not in data:
+        for name in self._required:
+            if name not in data:
                 raise UsageError(f"{self.job}: args.{name} is missing. Give it, or a default.")
         return {n: self._at(f"args.{n}", codecs[n].decode, v) for n, v in data.items()}
 
@@ -130,6 +131,20 @@ class Signature:
         if text is None:
             return None
         return self._at("result", self._result.decode, self._load(text, "result"))
+
+    @cached_property
+    def _required(self) -> tuple[str, ...]:
+        return tuple(
+            name
+            for name, parameter in self._signature.parameters.items()
+            if parameter.default is parameter.empty and parameter.kind not in _VARIADIC
+        )
+
+    @cached_property
+    def _by_name(self) -> bool:
+        """Whether every argument can be passed by its name."""
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        return all(parameter.kind in named for parameter in self._signature.parameters.values())
 
     @cached_property
     def _codecs(self) -> dict[str, Codec]:

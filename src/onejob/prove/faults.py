@@ -47,6 +47,7 @@ class Ill(StrEnum):
     SUSPENDED = "suspended"
     CRASHED = "crashed"
     BLOCKED = "loop blocked"
+    PARTED = "parted from the store"
     REDEPLOYED = "redeployed"
     OUTAGE = "store outage"
     CLOCK = "store clock step"

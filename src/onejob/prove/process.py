@@ -55,6 +55,7 @@ class Process:
         self._main: Strand | None = None
         self._keeper: Strand | None = None
         self._births = 0
+        self._parted_until = 0
         self._graves: list[object] = []
 
     def start(self) -> None:
@@ -73,13 +74,13 @@ class Process:
         self._host = SimHost(
             self._loop,
             self._server,
-            Link(self._server, self.name, crash=self._crasher(main), patience=patience),
+            self._link(main, patience=patience),
             lane,
             keeper=keeper,
             others=main,
             listens=self._listens,
         )
-        link = Link(self._server, self.name, crash=self._crasher(main))
+        link = self._link(main)
         settings = Settings(
             name=self.name,
             host="simulated",
@@ -105,6 +106,9 @@ class Process:
         self._replica = replica
         await replica.serve()
         if self._main is main:
+            # The process ends, and with it whatever handlers did not end in time.
+            main.die()
+            keeper.die()
             self._bury()
             self._loop.later(RESTART_SPAN, self.ensure)
 
@@ -141,6 +145,19 @@ class Process:
         self._keeper.die()
         self._bury()
         self._loop.later(RESTART_SPAN, self.ensure)
+
+    def part(self, span: int) -> None:
+        """Lose the way to the store for ``span``; everything else goes on."""
+        self._parted_until = max(self._parted_until, self._loop.micros + span)
+
+    def _link(self, main: Strand, *, patience: int = 0) -> Link:
+        return Link(
+            self._server,
+            self.name,
+            crash=self._crasher(main),
+            parted=lambda: self._loop.micros < self._parted_until,
+            patience=patience,
+        )
 
     def _crasher(self, main: Strand) -> Callable[[], None]:
         def crash() -> None:

@@ -29,6 +29,9 @@ T = TypeVar("T")
 
 WHERE = "the simulated store"
 
+#: How long a process that is parted from the store waits until it knows that nobody answers.
+PARTED_SPAN = 200_000
+
 
 class Broken(Exception):
     """The connection broke. ``sent``: the request may have been read."""
@@ -154,10 +157,16 @@ class Link:
     where = WHERE
 
     def __init__(
-        self, server: Server, process: str, *, crash: Callable[[], None], patience: int = 0
+        self,
+        server: Server,
+        process: str,
+        *,
+        crash: Callable[[], None],
+        parted: Callable[[], bool] = lambda: False,
+        patience: int = 0,
     ) -> None:
         self._server, self._process, self._crash = server, process, crash
-        self._patience = patience
+        self._parted, self._patience = parted, patience
 
     async def run(self, command: Command[T], within: Within | AsyncWithin | None = None) -> T:
         """Carry out one command, asking once more where that is harmless."""
@@ -220,6 +229,8 @@ class Link:
         server, loop = self._server, self._server.loop
         site = server.plan.site(self._process, name)
         fault = server.plan.fault(site)
+        if self._parted():
+            fault = CommandFault(Wrong.REQUEST_LOST, self._process, name, site.nth, PARTED_SPAN)
         reply: asyncio.Future[T] = loop.create_future()
         _Flight(loop, lambda: carry(site, fault), reply, self._crash, self._patience).begin(
             site, fault

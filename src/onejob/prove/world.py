@@ -214,6 +214,8 @@ class World:
                 process.freeze(fault.span)
             case Ill.BLOCKED if process:
                 process.freeze(fault.span, keeper=False)
+            case Ill.PARTED if process:
+                process.part(fault.span)
             case Ill.SUSPENDED if process:
                 process.suspend(fault.span)
             case Ill.REDEPLOYED if process:

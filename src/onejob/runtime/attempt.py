@@ -15,10 +15,12 @@ from onejob.runtime.membership import Membership
 class Attempt:
     """A claimed run under this replica's lease. Safe to ask from the handler's thread."""
 
-    __slots__ = ("_clock", "_revoked", "_timeout_at", "membership", "run", "settled")
+    __slots__ = ("_clock", "_revoked", "_timeout_at", "claim", "membership", "run", "settled")
 
     def __init__(self, run: ClaimedRun, membership: Membership, clock: Clock) -> None:
         self.run, self.membership, self._clock = run, membership, clock
+        #: The guard of every write about this attempt.
+        self.claim = run.claim
         self._revoked = ""
         #: True once the handler has completed the run itself, in a transaction of its own.
         self.settled = False

@@ -53,6 +53,10 @@ class Events:
         """Call ``listener`` for every event from now on, in the thread where it happens."""
         self._listeners.append(listener)
 
+    def heard(self, name: str) -> bool:
+        """Tell whether anybody would hear of it: worth asking where events are many."""
+        return bool(self._listeners) or log.isEnabledFor(_LEVELS.get(name, logging.DEBUG))
+
     def emit(self, name: str, **fields: object) -> None:
         """Tell log and listeners."""
         level = _LEVELS.get(name, logging.DEBUG)

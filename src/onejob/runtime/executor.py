@@ -77,7 +77,7 @@ class Executor:
     def settled(self, claim: Claim) -> None:
         """Forget an attempt whose settlement is written (not a newer one of the same run)."""
         attempt = self.attempts.get(claim.id)
-        if attempt is not None and attempt.run.claim == claim:
+        if attempt is not None and attempt.claim == claim:
             del self.attempts[claim.id]
 
     def lose(self, membership: Membership) -> None:

@@ -84,13 +84,15 @@ class Settler:
         if missing:
             found, locked = await self._sort_out(missing)
             done |= found
+        quiet = not self._events.heard("run.ended")
         for claim, settlement in batch.items():
             if claim in locked:
                 continue
             if claim in done and isinstance(settlement, LeaveUnknown):
                 await self._look_again(claim, settlement)
             if claim in done:
-                self._tell(claim, settlement)
+                if not (quiet and _is_plain(settlement)):
+                    self._tell(claim, settlement)
             else:
                 ids = {"run": claim.id, "token": claim.token, "replica": claim.replica}
                 self._events.emit("run.stale", **ids)
@@ -142,3 +144,7 @@ class Settler:
                 self._events.emit("run.parked", **ids)
             case LeaveUnknown(reason=reason):
                 self._events.emit("run.unknown", **ids, reason=reason)
+
+
+def _is_plain(settlement: Settlement) -> bool:
+    return isinstance(settlement, End) and settlement.outcome is Outcome.SUCCEEDED

@@ -220,9 +220,9 @@ class Worker:
         if attempt.run.deaths:
             self._solitude.ended()
         if attempt.settled:
-            self.executor.settled(attempt.run.claim)
+            self.executor.settled(attempt.claim)
         else:
-            self.settler.add(attempt.run.claim, settlement)
+            self.settler.add(attempt.claim, settlement)
 
     def _freed(self) -> None:
         if self._wants_room and self.executor.capacity.room(self.executor.held):

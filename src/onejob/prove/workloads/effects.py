@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from onejob.commands import ledger
 from onejob.commands.ledger import NewEntry
@@ -22,6 +22,8 @@ from onejob.prove.verdict import Verdict, first
 from onejob.prove.workload import Job, Order, Scene, order
 from onejob.runtime.settings import Declared
 from onejob.steps import Call, acarry
+
+T = TypeVar("T")
 
 _ANSWERS = ("yes", "yes", "yes", "silent", "lost", "not sent", "declined")
 
@@ -65,7 +67,8 @@ class Effects:
             ]
             policy = random.choice([policy.value for policy in IfUnknown])
             sleep = int(random.choice((0, 0.1, 0.8)) * lease)
-            args = {"moods": moods, "policy": policy, "sleep": sleep}
+            stubborn = int(random.random() < 0.4)
+            args = {"moods": moods, "policy": policy, "sleep": sleep, "stubborn": stubborn}
             orders.append(order(at, "pay", key, args=args))
         return orders
 
@@ -119,12 +122,26 @@ async def _pay(scene: Scene) -> object:
                 return Redo()
 
     request = _request(scene, policy, charge, ask)
+    paying = acarry(perform(request, scene.events), scene.link.run)
     try:
-        return await acarry(perform(request, scene.events), scene.link.run)
+        return await (_stubbornly(paying) if scene.args["stubborn"] else paying)
     except InProgress as busy:
         if busy.age_seconds:  # else it moved under our hands, or the store answered nothing
             scene.diary.waited(run.id, run.token)
         raise
+
+
+async def _stubbornly(work: Coroutine[Any, Any, T]) -> T:
+    """Go on to the end when cancelled, as a thread would."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            continue
+        except Exception:  # noqa: BLE001 - raised below
+            break
+    return task.result()
 
 
 def _request(
