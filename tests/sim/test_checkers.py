@@ -10,9 +10,11 @@ import pytest
 from onejob.prove import checkers
 from onejob.prove.history import (
     Applied,
+    Begun,
     Calm,
     Claimed,
     Defined,
+    Down,
     EffectStood,
     Fact,
     Freed,
@@ -22,6 +24,7 @@ from onejob.prove.history import (
     Made,
     Missed,
     Recorded,
+    Reserved,
     ScheduleStood,
     Settled,
     Stepped,
@@ -40,6 +43,8 @@ RIGHT: tuple[Fact, ...] = (
     Applied(3, 1, 10, "a.1", "one"),
     Made(4, 2, "run", "pay", "two", True, 4),
     Claimed(5, 2, 11, "b.1", 1, False),
+    Begun(5, 2, 11),
+    Reserved(5, "pay/two", "pay", 2, 11, 12),
     Landed(6, "pay/two", "pay", "key", False),
     Recorded(7, "pay/two", "pay", 12, "done"),
     Settled(8, 2, 11, "b.1", "b", "ended", "succeeded", True),
@@ -103,6 +108,19 @@ MUTANTS: dict[str, tuple[str, Change]] = {
     ),
     "a claim after the end": ("P2", after(found(Settled, 2), Claimed(14, 1, 20, "b.1", 3, False))),
     "a stale write": ("P2", after(found(Claimed, 2), Applied(12, 1, 10, "a.1", "other"))),
+    "a handler called twice for one claim": ("P2", after(found(Begun), found(Begun))),
+    "a claim of the dead": (
+        "P2",
+        after(found(Settled, 1), Claimed(11, 1, 12, "a.1", 2, False)),
+    ),
+    "an effect claimed by a stale attempt": (
+        "P2",
+        after(found(Claimed, 2), Reserved(12, "work/one", "pay", 1, 10, 14)),
+    ),
+    "an outcome recorded by a stale attempt": (
+        "P2",
+        instead(found(Recorded), replace(found(Recorded), token=11)),
+    ),
     "a run that is nowhere": ("P3", drop(found(Stood))),
     "a run still scheduled": (
         "P3",
@@ -138,6 +156,10 @@ MUTANTS: dict[str, tuple[str, Change]] = {
     "a missed fire time that the store does not show": (
         "P7",
         instead(found(ScheduleStood), replace(found(ScheduleStood), told_missed=0)),
+    ),
+    "a judgement just after an outage": (
+        "an outage kills nobody",
+        lambda facts: facts.insert(facts.index(found(Judged)), Down(8, 5 * S)),
     ),
     "a schedule that has stopped": (
         "P7",
