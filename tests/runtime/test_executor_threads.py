@@ -118,6 +118,18 @@ def test_a_stop_iteration_from_a_function_does_not_hang_its_slot() -> None:
     assert "StopIteration" in (found.error or "")
 
 
+def test_a_keyboard_interrupt_raised_by_a_function_is_its_failure() -> None:
+    """As some libraries do from within; Ctrl-C itself reaches the main thread only."""
+
+    def handler(attempt: Attempt) -> None:
+        raise KeyboardInterrupt
+
+    [found] = settlements_of(handler)
+
+    assert isinstance(found, Again)
+    assert "KeyboardInterrupt" in (found.error or "")
+
+
 def test_a_cancellation_that_comes_out_of_a_function_is_its_failure() -> None:
     """As from an ``asyncio.run`` of its own."""
 
