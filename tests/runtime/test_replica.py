@@ -205,7 +205,7 @@ def test_a_replica_with_nothing_to_do_asks_less_than_once_a_second(stage: Stage)
     ran: list[tuple[str, int]] = []
 
     async def scene() -> int:
-        Process(stage, noting(ran))
+        Process(stage, noting(ran)).host.listening = True
         await stage.passes(10)
         sent = len(stage.wire.sent)
         await stage.passes(120)
