@@ -11,6 +11,7 @@ import pytest
 
 from cases.timeline import Timeline
 from onejob import App
+from onejob.core.time import SECOND, Span
 
 #: When timelines begin unless told otherwise: a Monday, on the minute. Later than the real clock,
 #: so that what a test asks for directly is never due after it is wanted.
@@ -76,26 +77,28 @@ Begin = Callable[..., Timeline]
 
 
 @pytest.fixture
-def begin(place: Place) -> Iterator[Begin]:
-    """Begin a timeline over this place's store: ``begin(at=...)``."""
-    begun: list[Timeline] = []
-
-    def begin(at: datetime = MONDAY) -> Timeline:
-        begun.append(Timeline(place.app().store, at))
-        return begun[-1]
-
-    yield begin
-    for timeline in begun:
-        timeline.close()
+def begin(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
+    """Begin a timeline over this place's store: ``begin(at=..., beat=...)``."""
+    yield from _beginning(place, monkeypatch)
 
 
 @pytest.fixture
-def begin_postgres(postgres_place: Place) -> Iterator[Begin]:
-    """The same over PostgreSQL only."""
+def begin_sqlite(sqlite_place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
+    yield from _beginning(sqlite_place, monkeypatch)
+
+
+@pytest.fixture
+def begin_postgres(postgres_place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
+    yield from _beginning(postgres_place, monkeypatch)
+
+
+def _beginning(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
     begun: list[Timeline] = []
 
-    def begin(at: datetime = MONDAY) -> Timeline:
-        begun.append(Timeline(postgres_place.app().store, at))
+    def begin(at: datetime = MONDAY, *, beat: Span = Span(20 * SECOND)) -> Timeline:
+        # One a second is what a timeline of days would spend nearly all of its turns on.
+        monkeypatch.setattr("onejob.runtime.replica.BEAT", beat)
+        begun.append(Timeline(place.app().store, at))
         return begun[-1]
 
     yield begin
