@@ -87,6 +87,11 @@ OCCASIONAL: Final = frozenset(
     {"replica_join", "replica_idle", "run_enqueue", "run_held", "run_standings"}
     | {"schedule_read", "schedule_live_definitions", "schedule_define", "schedule_tick"}
 )
+#: Commands of which most plays send none at all: each sending counts.
+RARE: Final = frozenset(
+    {"run_unpark", "run_park", "run_retry", "run_fence", "effect_reclaim", "effect_release"}
+    | {"replica_judge", "replica_lost", "replica_forget", "event_purge"}
+)
 _OCCASIONAL_TIMES: Final = 2
 _RARE_TIMES: Final = 5
 #: However rare a command, it gets through sometimes.
@@ -95,7 +100,6 @@ _RATE_MOST: Final = 0.7
 _CRASHES: Final = (Wrong.CRASH_BEFORE, Wrong.CRASH_AFTER)
 #: One in so many faults drawn as a crash is one: a process that only crashes shows nothing else.
 _CRASHES_KEPT: Final = 6
-_RARE_CRASHES_KEPT: Final = 2
 _WHOLE: Final = 1 << 16
 
 
@@ -122,6 +126,12 @@ def mix(seed: int, *, processes: Sequence[str], chaos: int, lease: int) -> Mix:
         _timed(random, random.choice(ills), processes, chaos, lease)
         for _ in range(random.randrange(14) if ills else 0)
     ]
+    if random.random() < 0.3:
+        start = random.randrange(chaos // 2)
+        timed += [
+            TimedFault(Ill.REDEPLOYED, start + number * lease // 2, 0, process)
+            for number, process in enumerate(processes)
+        ]
     return Mix(
         rate=random.choice((0.02, 0.1, 0.2, 0.35)),
         wrongs=wrongs,
@@ -190,14 +200,12 @@ class Plan:
         if given := self._more.get((site.process, site.command, site.nth)):
             self.injected.append(given)
             return given
-        rare = site.command not in FREQUENT and site.command not in OCCASIONAL
-        times = _RARE_TIMES if rare else 1 if site.command in FREQUENT else _OCCASIONAL_TIMES
-        if site.whether >= min(_RATE_MOST, self._mix.rate * times) * _WHOLE:
+        if site.whether >= self._rate(site.command) * _WHOLE:
             return None
         wrong = self._mix.wrongs[site.which % len(self._mix.wrongs)]
         if wrong is Wrong.LOCKED and site.command not in SKIPPING:
             return None
-        if wrong in _CRASHES and site.bits % (_RARE_CRASHES_KEPT if rare else _CRASHES_KEPT):
+        if wrong in _CRASHES and site.command not in RARE and site.bits % _CRASHES_KEPT:
             return None
         span = 500 + self._mix.slowest * site.amount // _WHOLE
         fault = CommandFault(wrong, site.process, site.command, site.nth, span)
@@ -205,6 +213,15 @@ class Plan:
             return None
         self.injected.append(fault)
         return fault
+
+    def _rate(self, command: str) -> float:
+        """Return the share of a command's sendings that go wrong."""
+        if command in RARE:
+            return _RATE_MOST
+        if command in FREQUENT:
+            return self._mix.rate
+        times = _OCCASIONAL_TIMES if command in OCCASIONAL else _RARE_TIMES
+        return min(_RATE_MOST, self._mix.rate * times)
 
     def happens(self, fault: TimedFault) -> None:
         """Take note that a timed fault has begun."""

@@ -24,6 +24,7 @@ from onejob.prove.history import History
 from onejob.prove.shrink import shrink
 from onejob.prove.statements import sqlite_in
 from onejob.prove.verdict import Standing, Verdict
+from onejob.prove.workload import Workload
 from onejob.prove.world import Setting, World
 from onejob.runtime.events import log
 from onejob.stores.memory import MemoryStore
@@ -54,13 +55,18 @@ def simulate(
     *,
     only: frozenset[Fault] | None = None,
     more: Sequence[Fault] = (),
+    works: Sequence[Workload] = (),
     make_store: MakeStore = MemoryStore,
 ) -> Report:
-    """Play one seed; with ``only``, with no other faults than those, and with ``more`` of ours."""
+    """Play one seed.
+
+    With ``only``, with no other faults than those, and with ``more`` in any case; with ``works``,
+    with those instead of the workloads that the seed draws.
+    """
     setting = draw(seed)
     given = mix(seed, processes=setting.processes, chaos=setting.chaos, lease=setting.lease)
     plan = Plan(seed, given, only, more)
-    works = workloads.drawn(seed)
+    works = works or workloads.drawn(seed)
     world = World(seed, setting, given, plan, works, make_store)
     silenced, log.disabled = log.disabled, True
     try:
