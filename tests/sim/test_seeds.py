@@ -10,8 +10,8 @@ from onejob.prove import report
 from onejob.prove.simulate import simulate
 
 #: Plays in one test, so that several workers can share them.
-BLOCK = 20
-BLOCKS = 12
+BLOCK = 10
+BLOCKS = 20
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))

@@ -231,18 +231,27 @@ class World:
         """Tell whether nothing is left but what no schedule made and what waits with a reason."""
         if not all(client.done() for client in self._clients):
             return False
-        live = self.store.run(views.runs(limit=_ALL))
-        return not any(run.state in ("scheduled", "running") and not run.schedule for run in live)
+        known = self._known()
+        return not any(
+            run.state in ("scheduled", "running") or (run.state == "parked" and run.job in known)
+            for run in self.store.run(views.runs(limit=_ALL))
+            if not run.schedule
+        )
+
+    def _known(self) -> set[str]:
+        """Return the jobs that somebody who lives can execute."""
+        versions = {process.version for process in self._processes.values() if process.alive}
+        return {
+            job.name
+            for workload in self._workloads
+            for job in workload.jobs()
+            if versions & set(job.versions)
+        }
 
     def _look(self) -> None:
         """Read how everything stands."""
         at, now = self.loop.micros, self._clock.now()
-        known = {
-            job.name
-            for workload in self._workloads
-            for job in workload.jobs()
-            if any(p.alive and p.version in job.versions for p in self._processes.values())
-        }
+        known = self._known()
         seen: set[int] = set()
         for run in self.store.run(views.runs(limit=_ALL)):
             if run.id in seen:
