@@ -10,6 +10,7 @@ import json
 import resource
 import signal
 import sys
+import threading
 
 from onejob import App, Retry
 from onejob.errors import OnejobError
@@ -24,6 +25,8 @@ def keep(key: str, filling: str) -> None:
     done.append(key)
 
 
+troubled = threading.Event()
+app.events.listen(lambda event: troubled.set() if event.name == "store.trouble" else None)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 app.start()
 _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -40,6 +43,7 @@ for place in range(200):
 else:
     place = -1
 stopped_at = str(place)
+replica_met_it = troubled.wait(10)
 resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 # The same key again: what was refused has left nothing behind, and is made now.
 again = keep.using(key=stopped_at).enqueue(stopped_at, "y")
@@ -49,6 +53,7 @@ print(
         {
             "error": error,
             "made": len(made),
+            "replica_met_it": replica_met_it,
             "created": again.created,
             "outcomes": outcomes,
             "done": sorted(set(done)) == sorted([*map(str, range(len(made))), stopped_at]),

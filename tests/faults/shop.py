@@ -71,6 +71,16 @@ async def a_minute(run: AsyncRun) -> None:
 
 
 @app.job()
+async def a_minute_unless_cancelled(run: AsyncRun) -> None:
+    mark("begun", run)
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        mark("cancelled", run)
+        raise
+
+
+@app.job()
 def a_minute_in_a_thread(run: Run) -> None:
     mark("begun", run)
     time.sleep(60)
@@ -88,6 +98,16 @@ async def blocks_the_loop(run: AsyncRun, seconds: float) -> None:
 async def kills_its_process(run: AsyncRun) -> None:
     mark("begun", run)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.job()
+def works_slowly(run: Run) -> None:
+    """Two seconds in which nothing is asked of the store but an effect and a word of progress."""
+    mark("begun", run)
+    run.effect("mail", time.sleep, 1)
+    run.progress(1, 2)
+    time.sleep(1)
+    mark("done", run)
 
 
 @app.job()

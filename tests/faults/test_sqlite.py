@@ -134,7 +134,7 @@ def test_a_fenced_transaction_longer_than_its_bound_writes_nothing_and_doubles_n
     app.start()
     ended = app.runs.wait(sell.enqueue().run_id, timeout="20s")
 
-    assert [str(error) for error in raised][0].count("open for more than 1 s") == 1
+    assert "open for more than 1 s" in str(raised[0])
     assert sold(path) == [(2,)]
     assert (ended.outcome, ended.attempt, ended.deaths) == ("succeeded", 2, 0)
 
@@ -182,7 +182,7 @@ def test_a_full_disk_is_said_clearly_leaves_nothing_half_written_and_ends_no_rep
     assert seen["error"].startswith("StoreUnavailable: ")
     assert "disk" in seen["error"]
     assert seen["made"] > 3
-    assert seen["created"] is True
+    assert (seen["replica_met_it"], seen["created"]) == (True, True)
     assert set(seen["outcomes"]) == {"succeeded"}
     assert (seen["done"], seen["twice"], seen["running"]) == (True, 0, True)
     assert seen["runs"] == seen["made"] + 1
