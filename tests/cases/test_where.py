@@ -14,5 +14,5 @@ def test_every_case_is_shown_or_has_its_subject() -> None:
 
 
 def test_the_table_of_cases_is_up_to_date() -> None:
-    """Run ``python tests/cases/where.py`` from the top (PYTHONPATH=tests) to write it anew."""
+    """To write it anew: ``PYTHONPATH=tests python tests/cases/where.py``."""
     assert where.README.read_text(encoding="utf-8") == where.table()

@@ -1,7 +1,7 @@
 """Say where each case is shown: every test names the cases it is about in its docstring.
 
-    python tests/cases/where.py             # write tests/cases/README.md
-    python tests/cases/where.py --check     # exit 1 where it is out of date
+    PYTHONPATH=tests python tests/cases/where.py             # write tests/cases/README.md
+    PYTHONPATH=tests python tests/cases/where.py --check     # exit 1 where it is out of date
 
 A case that no test names must stand in LATER with the subject it waits for.
 """
