@@ -1,0 +1,75 @@
+"""Each benchmark runs to its end and finds every figure; how fast is never tested."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, "-m", "benchmarks", "--tiny", "--rounds", "1", "--no-peers"]
+
+#: What every line of a benchmark must have found, by the first line's columns.
+FIGURES = {
+    "start": {"milliseconds"},
+    "enqueue": {"one", "many"},
+    "drain": {"rate"},
+    "pickup": {"p50", "p99", "most"},
+    "fenced": {"microseconds"},
+    "takeover": {"seconds", "leases"},
+    "idle": {"queries", "connections"},
+    "memory": {"grown", "resident"},
+}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(sys.platform != "linux", reason="measures processes through /proc"),
+]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_benchmark_runs_and_finds_its_figures(name: str, postgres_url: str) -> None:
+    environment = {**os.environ, "ONEJOB_TEST_POSTGRES": postgres_url}
+
+    done = subprocess.run(
+        [*COMMAND, "--json", name],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    medians = [line["median"] for line in lines if "median" in line]
+    assert medians, done.stderr
+    for median in medians:
+        assert median.keys() >= FIGURES[name], done.stderr
+
+
+def test_tables_are_for_people_and_progress_is_aside(postgres_url: str) -> None:
+    environment = {**os.environ, "ONEJOB_TEST_POSTGRES": postgres_url}
+
+    done = subprocess.run(
+        [*COMMAND, "start"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "import onejob" in done.stdout
+    assert "round 1/1" in done.stderr
+    assert "round 1/1" not in done.stdout
+
+
+def test_an_unknown_benchmark_is_a_usage_error() -> None:
+    done = subprocess.run(
+        [*COMMAND, "nonsense"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert "takeover" in done.stderr
