@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 
 from onejob.prove.faults import CommandFault, Fault, show
 from onejob.prove.verdict import Standing, Verdict
@@ -54,10 +56,25 @@ class Tally:
             "",
             f"{self.plays:,} plays, {self.commands:,} commands carried out, {total:,} faults "
             f"injected, {self.failed} plays failed, in {seconds:.1f} s "
-            f"({self.plays / max(seconds, 0.001):.1f} plays/s; onejob {version('onejob')}, "
-            f"Python {platform.python_version()})",
+            f"({self.plays / max(seconds, 0.001):.1f} plays/s; "
+            f"onejob {version('onejob')}{_commit()}, Python {platform.python_version()})",
         ]
         return "\n".join(lines) + "\n"
+
+
+def _commit() -> str:
+    """Name the commit where this is a work tree of one."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:  # no git here
+        return ""
+    return f" at {found.stdout.strip()}" if found.returncode == 0 else ""
 
 
 def pair(fault: Fault) -> tuple[str, str]:
