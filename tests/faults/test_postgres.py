@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -176,14 +178,20 @@ def test_a_busy_replica_needs_at_most_three_connections(
     assert 1 < most <= 3
 
 
+@contextmanager
+def through_a_proxy(fleet: Fleet) -> Iterator[tuple[Proxy, str]]:
+    """Yield a way to the fleet's store that can fall silent, and its URL."""
+    parts = urlsplit(fleet.environment["SHOP_URL"])
+    with Proxy(parts.port or 5432) as proxy:
+        yield proxy, parts._replace(netloc=f"{parts.username}@127.0.0.1:{proxy.port}").geturl()
+
+
 def test_a_store_that_falls_silent_costs_the_lease_in_time_and_cancels_the_handlers(
     postgres_fleet: Fleet,
 ) -> None:
     """P6, F05: bytes are taken and never answered, as by a frozen server or a paused pooler."""
     fleet = postgres_fleet
-    parts = urlsplit(fleet.environment["SHOP_URL"])
-    with Proxy(parts.port or 5432) as proxy:
-        through = parts._replace(netloc=f"{parts.username}@127.0.0.1:{proxy.port}").geturl()
+    with through_a_proxy(fleet) as (proxy, through):
         [cut_off] = fleet.start(url=through)
         [run] = fleet.enqueue("a_minute_unless_cancelled", "one")
         fleet.wait_for_mark("begun")
@@ -201,3 +209,38 @@ def test_a_store_that_falls_silent_costs_the_lease_in_time_and_cancels_the_handl
     assert (second.pid, second.attempt) == (other.pid, 2)
     assert fleet.run(run).deaths == 1
     assert cut_off.alive
+
+
+def test_a_replica_whose_store_was_silent_for_a_while_works_on(postgres_fleet: Fleet) -> None:
+    """F05: what was on its way is answered late or lost; nothing is doubled, and nothing hangs."""
+    fleet = postgres_fleet
+    with through_a_proxy(fleet) as (proxy, through):
+        [replica] = fleet.start(url=through, concurrency="4")
+        ids = fleet.enqueue("short", *(f"r{place:02}" for place in range(24)))
+        fleet.wait_for_mark("done", count=4)
+        proxy.fall_silent()
+        until(lambda: replica.events("replica.lost"), "it has lost its lease", seconds=15)
+        proxy.speak_again()
+        ended = fleet.wait(*ids)
+
+    assert {run.outcome for run in ended} == {"succeeded"}
+    for run in ended:
+        attempts = [mark.attempt for mark in fleet.marks("begun", key=run.key)]
+        assert len(attempts) == len(set(attempts))
+    assert replica.events("loop.error") == []
+
+
+def test_a_replica_cut_off_from_its_store_ends_when_it_is_asked_to(postgres_fleet: Fleet) -> None:
+    """F12: within the grace period and a little; nobody has to kill it."""
+    fleet = postgres_fleet
+    with through_a_proxy(fleet) as (proxy, through):
+        [replica] = fleet.start(url=through, grace="1s")
+        fleet.enqueue("a_minute", "one")
+        fleet.wait_for_mark("begun")
+        proxy.fall_silent()
+        replica.signal(signal.SIGTERM)
+        begun = time.monotonic()
+        code = replica.ended(seconds=25)
+
+    print(f"ended {time.monotonic() - begun:.1f} s after SIGTERM with a grace of 1 s")
+    assert code == 5
