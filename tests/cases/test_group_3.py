@@ -13,8 +13,10 @@ from contextlib import closing
 
 from cases.conftest import Begin, Place
 from cases.test_group_2 import enqueued, working
-from onejob import AsyncRun, InProgress
+from cases.timeline import Simulated
+from onejob import AsyncRun, InProgress, StoreUnavailable
 from onejob.commands import runs
+from onejob.commands.command import Command
 from onejob.core.keys import fire_key, provider_key
 from onejob.core.run import ReplicaId
 from onejob.core.time import Instant
@@ -218,3 +220,26 @@ def test_a_worker_outlives_a_file_that_is_locked_for_seconds(sqlite_place: Place
     assert (before.outcome, after.outcome) == ("succeeded", "succeeded")
     assert app.status().replica == replica
     assert app.stop() is False
+
+
+def test_an_exhausted_pool_is_not_taken_for_a_lost_lease(place: Place, begin: Begin) -> None:
+    """C18: what ended is written as soon as there is a connection again, and never forgotten."""
+    timeline, refused = begin(), []
+
+    def trouble(replica: Simulated, command: Command[object]) -> StoreUnavailable | None:
+        if command.name == "run_settle" and len(refused) < 5:
+            refused.append(timeline.now())
+            return StoreUnavailable("the store", "sorry, too many clients already")
+        return None
+
+    app, job = working(place, lambda run: None, lease="3s", poll="1s")
+    replica = timeline.replica(app, trouble=trouble)
+    timeline.go(4)
+    id = enqueued(timeline, job)
+    timeline.go(20)
+
+    run = app.runs.get(id)
+    assert run is not None
+    assert len(refused) == 5
+    assert (run.outcome, run.attempt, run.deaths) == ("succeeded", 1, 0)
+    assert replica.told["replica.lost"] == replica.told["run.lost"] == 0
