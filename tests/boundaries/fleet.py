@@ -6,13 +6,15 @@ Whatever is started is ended by its process id, whatever becomes of the test.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import multiprocessing
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from multiprocessing.context import ForkServerProcess
 from types import TracebackType
 from typing import Any
@@ -20,7 +22,8 @@ from typing import Any
 import onejob.app
 from boundaries.doom import Boundary, Doom, DoomedPostgres, DoomedSqlite
 from boundaries.place import Place
-from onejob import App, Retry, Run
+from onejob import App, AsyncRun, Retry, Run
+from onejob.serving import Background
 
 SOON = Retry(attempts=50, base="50ms", cap="300ms")
 KEYS = 2
@@ -62,6 +65,42 @@ def build(
 
         return run.effect("send", call)
 
+    @app.job(retry=SOON)
+    def slow(run: Run) -> None:
+        time.sleep(0.5)
+        with run.transaction() as connection:
+            if run.first("row", within=connection):
+                place.land(connection, f"{run.job}/{run.key}")
+
+    @app.job(retry=SOON)
+    def hold(run: Run) -> None:
+        with told(place, run.attempt), run.transaction() as connection:
+            place.land(connection, f"{run.job}/{run.key}")
+            if run.attempt == 1:
+                place.mark("held")
+                until(lambda: place.marked("go"), seconds=40, what="it is let go")
+
+    @app.job(retry=SOON)
+    async def ahold(run: AsyncRun) -> None:
+        with told(place, run.attempt):
+            async with run.transaction() as connection:
+                await connection.execute(
+                    f"INSERT INTO {place.prefix}landed VALUES (%s)", (f"ahold/{run.key}",)
+                )
+                if run.attempt == 1:
+                    place.mark("held")
+                    while not place.marked("go"):
+                        await asyncio.sleep(0.02)
+
+    @app.job(retry=SOON)
+    async def linger(run: AsyncRun) -> None:
+        if run.attempt == 1:
+            place.mark("held")
+            with told(place, 1):
+                await asyncio.sleep(30)
+        await run.effect("linger", place.call, f"{run.job}/{run.key}")
+        place.mark("out-2", "committed")
+
     if ticking:
 
         @app.every("1s", catch_up="all", overlap="allow", retry=SOON)
@@ -84,6 +123,7 @@ def opened(doom: Doom) -> None:
         store.doom = doom
         return store
 
+    # Where an App makes its store; the library itself has no place for another one.
     onejob.app.open_store = open_store  # type: ignore[assignment]
 
 
@@ -120,6 +160,39 @@ def recovering(place: Place, ticking: bool) -> None:
             os._exit(3)
         time.sleep(0.05)
     app.close()
+
+
+def working(place: Place, ticking: bool, options: dict[str, Any], errors: str = "") -> None:
+    """Work until this process is ended. What is logged goes to a file."""
+    if errors:
+        logging.basicConfig(filename=errors, level=logging.WARNING, force=True)
+    else:
+        logging.disable(logging.CRITICAL)
+    replicas = int(options.pop("replicas", 1))
+    apps = [build(place, ticking=ticking, **options) for _ in range(replicas)]
+    for app in apps:
+        app.start()
+    signal.pause()
+
+
+@contextmanager
+def told(place: Place, attempt: int) -> Iterator[None]:
+    """Say how an attempt came out of its transaction."""
+    try:
+        yield
+    except BaseException as error:
+        place.mark(f"out-{attempt}", type(error).__name__)
+        raise
+    place.mark(f"out-{attempt}", "committed")
+
+
+def sweeping(place: Place, number: int, errors: str) -> None:
+    """Be so many replicas that neither work nor schedule, only sweep, until ended."""
+    logging.basicConfig(filename=errors, level=logging.WARNING, force=True)
+    for _ in range(number):
+        app = build(place, ticking=False, lease="1s")
+        Background(app.serving(work=False, schedule=False))
+    signal.pause()
 
 
 class Fleet:

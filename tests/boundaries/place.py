@@ -57,6 +57,18 @@ class Place:
             file.write(key + "\n")
         return f"receipt for {key}"
 
+    def mark(self, name: str, text: str = "") -> None:
+        """Tell other processes something, by a file beside the calls."""
+        path = self.calls.with_suffix(f".{name}")
+        written = path.with_suffix(".part")
+        written.write_text(text or name)
+        written.replace(path)
+
+    def marked(self, name: str) -> str:
+        """Return what was told under this name, "" before."""
+        path = self.calls.with_suffix(f".{name}")
+        return path.read_text() if path.exists() else ""
+
     def open_runs(self) -> int:
         """Count the runs that callers wait for: live, not unknown, and not made by a schedule."""
         [[count]] = self.query(
