@@ -90,7 +90,9 @@ class App(Definitions):
         given = url if url is not None else os.environ.get("ONEJOB_URL") or None
         self._url = urls.parse(urls.DEFAULT if given is None else given)
         self._by_default = given is None
-        self.schema = check_schema(schema or os.environ.get("ONEJOB_SCHEMA") or "onejob")
+        self.schema = check_schema(
+            os.environ.get("ONEJOB_SCHEMA") or "onejob" if schema is None else schema
+        )
         self.name = check_name(self.schema if name is None else name, what="app name")
         if version is not None:
             version_key(version)

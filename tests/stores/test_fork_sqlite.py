@@ -31,13 +31,13 @@ def test_a_child_that_was_forked_while_threads_wrote_can_write_itself(tmp_path: 
     for thread in threads:
         thread.start()
     try:
-        codes = [_forked(store) for _ in range(30)]
+        bad = next((code for _ in range(30) if (code := _forked(store))), 0)
     finally:
         stopping.set()
         for thread in threads:
             thread.join()
 
-    assert codes == [0] * 30
+    assert bad == 0
     assert lane.run(views.clock()) > 0
     lane.close()
     store.close()

@@ -16,6 +16,7 @@ NAME_BYTES_MAX: Final = 1_024
 """Of UTF-8, not characters: databases count bytes."""
 
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,47}")
+_RESERVED: Final = ("pg_", "sqlite")
 # Characters that show nothing, though Unicode files them under letters, marks and symbols.
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | frozenset(
     map(chr, range(0xFE00, 0xFE10))
@@ -66,6 +67,11 @@ def check_schema(value: object) -> str:
     a quoted schema in PostgreSQL, a prefix of table names elsewhere, and leaves room for both.
     """
     if isinstance(value, str) and _SCHEMA.fullmatch(value):
+        if value.startswith(_RESERVED):
+            raise UsageError(
+                f"schema {value!r} is reserved: names that begin with pg_ are PostgreSQL's own, "
+                "with sqlite SQLite's. Use another, such as 'onejob'."
+            )
         return str.__str__(value)
     shown = _short(value) if isinstance(value, str) else type(value).__name__
     raise UsageError(

@@ -126,7 +126,7 @@ def mix(seed: int, *, processes: Sequence[str], chaos: int, lease: int) -> Mix:
         _timed(random, random.choice(ills), processes, chaos, lease)
         for _ in range(random.randrange(14) if ills else 0)
     ]
-    if random.random() < 0.3:
+    if random.random() < 0.5:  # a rolling deploy
         start = random.randrange(chaos // 2)
         timed += [
             TimedFault(Ill.REDEPLOYED, start + number * lease // 2, 0, process)

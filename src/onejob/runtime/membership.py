@@ -13,7 +13,8 @@ class Membership:
 
     ``deadline`` is on the local clock and ends before the store's (promise P6). Once ``lost`` says
     why, it is over for good: the replica returns under another id. Renewals have been in time since
-    ``punctual_since``. Written by the keeper only; reading it from any thread is safe.
+    ``punctual_since``. Written by the keeper, or by the replica's loop where the keeper is held up;
+    reading it from any thread is safe.
     """
 
     id: ReplicaId

@@ -136,9 +136,23 @@ class Replica:
             await self._worker.serve()
 
     async def _beat(self) -> None:
+        """Say that this loop lives, and see to it that a lease over its time is over here too.
+
+        The keeper tells when it is lost, but a keeper may itself be held up; its word comes first
+        only where it is in time.
+        """
         while True:
             self._keeper.beat()
-            await self._clock.sleep(BEAT)
+            pause = BEAT
+            membership = self.membership
+            if membership is not None and not membership.lost:
+                left = membership.deadline - self._clock.now()
+                if left <= 0:
+                    membership.lost = "its replica could not renew its lease in time"
+                    self._lost(membership)
+                else:
+                    pause = min(BEAT, left)
+            await self._clock.sleep(pause)
 
     async def _kept_up(self, name: str, serve: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run a loop, and start it again should it fail for a reason nobody foresaw."""
@@ -160,7 +174,9 @@ class Replica:
         self.ready.set()
 
     def _lost(self, membership: Membership) -> None:
-        self._worker.lost(membership)
+        if self.membership is membership:
+            self.membership = None
+            self._worker.lost(membership)
 
     def _outlook(self, outlook: Outlook) -> None:
         self._worker.alone(outlook.alone)

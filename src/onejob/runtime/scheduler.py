@@ -77,6 +77,8 @@ class Scheduler:
                         pass
                 except StoreError as error:
                     self._events.emit("store.trouble", doing="tick", error=str(error))
+                    # Perhaps done all the same: read again what is stored, and what is next.
+                    self._declare_at = 0
                     await self._clock.sleep(TROUBLE_PAUSE)
                     continue
             until = max(self._settings.lease // 4, self._declare_at - self._clock.now())
@@ -121,9 +123,13 @@ class Scheduler:
         self, declared: Declared, old: Schedule | None, superseded: tuple[str, ...], now: int
     ) -> bool:
         """Store a definition; it starts anew from now and never fills in the past."""
-        next_fire = first_fire(declared.timing, Instant(now))
+        try:
+            next_fire, broken = first_fire(declared.timing, Instant(now)), ""
+        except Exception as error:  # noqa: BLE001 - told in the store and the log
+            next_fire, broken = None, f"{type(error).__name__}: {error}"
         self._expect(next_fire or 0, now)
-        return await self._host.run(
+        revision = old.revision if old else 0
+        defined = await self._host.run(
             schedules.define(
                 schedules.NewSchedule(
                     name=declared.name,
@@ -136,9 +142,17 @@ class Scheduler:
                     next_fire=next_fire or 0,
                     missed=_dropped(old, now),
                 ),
-                revision=old.revision if old else 0,
+                revision=revision,
             )
         )
+        if defined and broken:
+            await self._mark_broken(declared.name, revision + 1, broken)
+        return defined
+
+    async def _mark_broken(self, name: str, revision: int, why: str) -> None:
+        """Stop this one schedule, visibly; the others go on."""
+        await self._host.run(schedules.mark_broken(name, revision=revision, why=why))
+        self._events.emit("schedule.broken", schedule=name, why=why)
 
     async def _tick(self, membership: Membership) -> bool:
         """Turn due fire times into runs; return whether more are due already."""
@@ -163,12 +177,8 @@ class Scheduler:
                 now=Instant(due.now),
             )
         except Exception as error:  # noqa: BLE001 - told in the store and the log
-            # This one schedule stops, visibly; the others go on.
             why = f"{type(error).__name__}: {error}"
-            await self._host.run(
-                schedules.mark_broken(schedule.name, revision=schedule.revision, why=why)
-            )
-            self._events.emit("schedule.broken", schedule=schedule.name, why=why)
+            await self._mark_broken(schedule.name, schedule.revision, why)
             return None
         return _step(declared, schedule, advanced)
 

@@ -78,7 +78,9 @@ class Sweeper:
     async def serve(self) -> None:
         """Look until cancelled."""
         while True:
-            pause: int = rules.sweep_every(self._settings.lease)
+            # Not all at the same moment; what lapses sooner is looked at when it does.
+            usual = rules.sweep_every(self._settings.lease)
+            pause = int(usual * (1 + 0.25 * self._random.random()))
             membership = self._membership
             if membership is not None and membership.valid(self._clock.now()):
                 try:
@@ -86,7 +88,7 @@ class Sweeper:
                 except StoreError as error:
                     self._previous = None
                     self._events.emit("store.trouble", doing="sweep", error=str(error))
-            await self.waker.wait(int(pause * (0.75 + 0.25 * self._random.random())))
+            await self.waker.wait(pause)
 
     async def _sweep(self, membership: Membership) -> int:
         """Look once, do what there is to do, and return how long to wait."""

@@ -219,6 +219,7 @@ class Worker:
     def _finished(self, attempt: Attempt, settlement: Settlement) -> None:
         if attempt.run.deaths:
             self._solitude.ended()
+            self.waker.wake()
         if attempt.settled:
             self.executor.settled(attempt.claim)
         else:

@@ -69,10 +69,13 @@ class ForkGate:
         with self._changed:
             self._is_shut = True
             self._torn = not self._changed.wait_for(
-                lambda: not (self._uses.keys() - {mine}), PATIENCE_SECONDS
+                lambda: self._is_empty_but_for(mine), PATIENCE_SECONDS
             )
         for holder in list(self._holders):
             holder.close()
+
+    def _is_empty_but_for(self, mine: int) -> bool:
+        return not self._uses.keys() - {mine}
 
     def _open(self) -> None:
         with self._changed:

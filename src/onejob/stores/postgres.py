@@ -21,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from onejob.commands.command import Command, Parameter, Row
-from onejob.core.time import Span
+from onejob.core.time import SECOND, Span
 from onejob.errors import LeaseLost, OutcomeUnknown, SchemaMismatch, StoreUnavailable, UsageError
 from onejob.stores import migrate
 from onejob.stores.catalogue import Catalogue
@@ -43,7 +43,7 @@ _ROLLED_BACK = {"40001", "40P01", "55P03"}
 #: The tables (or the schema) are not there.
 _NOT_THERE = {"42P01", "3F000", "42883"}
 #: The server is going down, coming up, or full.
-_NOT_NOW = {"57P01", "57P02", "57P03", "53300", "08006", "08001"}
+_NOT_NOW = {"57P01", "57P02", "57P03", "57P05", "53300", "08006", "08001"}
 
 
 class PostgresStore:
@@ -119,10 +119,10 @@ class PostgresStore:
         """Open a connection of its own for a keeper; the server bounds each of its statements."""
         return PostgresLane(self, patience)
 
-    def connect(self) -> Connection:
+    def connect(self, kind: type[Connection] = psycopg.Connection, **more: Any) -> Connection:
         """Open a connection as this store uses them."""
         try:
-            connection = psycopg.connect(self._conninfo, autocommit=True)
+            connection = kind.connect(self._conninfo, autocommit=True, **more)
         except psycopg.OperationalError as error:
             raise StoreUnavailable(self.where, _first_line(error)) from error
         connection.prepare_threshold = 2 if self._prepare else None
@@ -203,6 +203,7 @@ class PostgresStore:
         # The server said so before it did anything, or asking twice makes no difference.
         refused = error.sqlstate in _NOT_NOW
         broken = error.sqlstate is None and isinstance(error, psycopg.OperationalError)
+        broken = broken and not isinstance(error, _Silent)
         return failures < 2 and (refused or (broken and (command.repeatable or not command.writes)))
 
     def _explained(self, command: Command[Any], error: psycopg.Error) -> Exception:
@@ -271,7 +272,12 @@ class PostgresLane:
         self._pool.close()
 
     def _connect(self) -> Connection:
-        connection = self._store.connect()
+        # libpq counts whole seconds, and two at least.
+        connection = self._store.connect(
+            _Bounded, connect_timeout=min(CONNECT_SECONDS, max(2, self._patience // SECOND))
+        )
+        assert isinstance(connection, _Bounded), "as asked"
+        connection.patience_seconds = self._patience / SECOND
         milliseconds = str(max(1, self._patience // 1_000))
         connection.execute("SELECT set_config('statement_timeout', %s, false)", (milliseconds,))
         if self._listening:
@@ -287,6 +293,39 @@ class PostgresLane:
 
     def _count(self, _: psycopg.Notify) -> None:
         self._hints += 1
+
+
+class _Bounded(psycopg.Connection[Any]):
+    """A connection on which no wait is longer than its patience.
+
+    ``statement_timeout`` is the server's, keepalives and TCP_USER_TIMEOUT see bytes that are
+    acknowledged: none of them notices a server that is frozen, or a pooler that is paused.
+    """
+
+    patience_seconds: float | None = None
+
+    def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+        """Wait for the server as psycopg does, but give the connection up after the patience."""
+        if self.patience_seconds is not None:
+            gen = self._until(gen, time.monotonic() + self.patience_seconds)
+        return super().wait(gen, *arguments, **options)
+
+    def _until(self, gen: Any, ends: float) -> Any:
+        """Pass everything between psycopg's generator and its waiter, until the time is up."""
+        try:
+            waited_for = next(gen)
+            while True:
+                ready = yield waited_for
+                if not ready and time.monotonic() > ends:
+                    self.pgconn.finish()
+                    raise _Silent(f"no reply within {self.patience_seconds:g} s")
+                waited_for = gen.send(ready)
+        except StopIteration as end:
+            return end.value
+
+
+class _Silent(psycopg.OperationalError):
+    """The server has not answered in time; asking again would take as long once more."""
 
 
 _MIGRATION = sql.SQL(
@@ -308,12 +347,12 @@ def _usable(connection: Connection) -> bool:
     """Tell whether it can carry another command; a dead socket is readable (end of file)."""
     if connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
         return False
-    if not _readable(connection):
-        return True
-    try:
-        connection.pgconn.consume_input()
-    except psycopg.OperationalError:
-        return False
+    while _readable(connection):
+        # A farewell, notifications, or the end of the file, which is met after whatever came first.
+        try:
+            connection.pgconn.consume_input()
+        except psycopg.OperationalError:
+            return False
     return True
 
 

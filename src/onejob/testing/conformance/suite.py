@@ -45,7 +45,17 @@ def tests(*fixtures: str) -> dict[str, Callable[..., None]]:
     found: dict[str, Callable[..., None]] = {}
     for subject in SUBJECTS:
         for name, test in vars(subject).items():
-            if name.startswith("test_") and set(inspect.signature(test).parameters) <= {*fixtures}:
+            if name.startswith("test_") and _fixtures_of(test) <= {*fixtures}:
                 assert name not in found, f"two tests claim {name}"
                 found[name] = test
     return found
+
+
+def _fixtures_of(test: Callable[..., None]) -> set[str]:
+    """Return what a test asks of its store, without the values that it brings itself."""
+    own: set[str] = set()
+    for mark in getattr(test, "pytestmark", ()):
+        if mark.name == "parametrize":
+            names = mark.args[0]
+            own |= set(names.replace(",", " ").split() if isinstance(names, str) else names)
+    return set(inspect.signature(test).parameters) - own
