@@ -22,7 +22,7 @@ def working(place: Place, work: Callable[[AsyncRun], object], **options: object)
     }
     app = place.app(**options)
 
-    @app.job(**job_options)  # type: ignore[arg-type]
+    @app.job(**job_options)
     async def resize(run: AsyncRun) -> None:
         answer = work(run)
         if asyncio.iscoroutine(answer):
@@ -33,7 +33,7 @@ def working(place: Place, work: Callable[[AsyncRun], object], **options: object)
 
 def enqueued(timeline: object, job: Job, **using: object) -> int:
     """Ask for a run as some producer does at the timeline's present time."""
-    return job.using(at=timeline.now(), **using).enqueue().run_id  # type: ignore[attr-defined]
+    return job.using(at=timeline.now(), **using).enqueue().run_id
 
 
 def test_a_run_due_in_ten_hours_is_not_claimed_before(place: Place, begin: Begin) -> None:
@@ -261,7 +261,7 @@ def test_a_frozen_workers_late_completion_is_refused(place: Place, begin: Begin)
     timeline.go(4)
     id = enqueued(timeline, job)
     timeline.go(1.5)
-    mine = first.replica.membership.id  # type: ignore[union-attr]
+    mine = first.replica.membership.id
 
     first.freeze()
     timeline.replica(working(place, work, lease="3s", poll="1s")[0])

@@ -65,7 +65,7 @@ def test_a_job_longer_than_the_grace_period_is_given_back_within_it(
     timeline.go(4)
     id = enqueued(timeline, job)
     timeline.go(2)
-    mine = ReplicaId(str(worker.replica.membership.id))  # type: ignore[union-attr]
+    mine = ReplicaId(str(worker.replica.membership.id))
 
     worker.stop()
     timeline.go(11)
@@ -141,7 +141,7 @@ def test_names_derived_for_others_stay_what_they_are() -> None:
 def test_two_installations_on_one_database_are_independent(place: Place) -> None:
     """C21, C26: the same keys of the same jobs and effects, in two schemas."""
     other = Place(place.url, f"{place.schema}_b", place.apps)
-    other.app().store.init()  # type: ignore[attr-defined]
+    other.app().store.init()
     made = []
     for one in (place, other):
         app = one.app()

@@ -262,7 +262,7 @@ class Failing(Every):
             raise LookupError("no time zone found with key Europe/Atlantis")
         return Every.after(self, at)
 
-    def due(self, after: Instant, until: Instant, *, keep: int) -> object:  # type: ignore[override]
+    def due(self, after: Instant, until: Instant, *, keep: int) -> object:
         """Answer as an interval does."""
         return Every(self.interval, self.anchor).due(after, until, keep=keep)
 

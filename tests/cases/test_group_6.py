@@ -50,7 +50,7 @@ def test_claims_stay_cheap_under_somebodys_open_snapshot(postgres_place: Place) 
 
 def _pages(place: Place, command: object) -> int:
     """Carry a command out, roll it back, and return how many pages it looked at."""
-    [statement] = place.app().store.statements(command, "pyformat")  # type: ignore[arg-type]
+    [statement] = place.app().store.statements(command, "pyformat")
     with psycopg.connect(place.url) as connection:
         text = b"EXPLAIN (ANALYZE, BUFFERS) " + statement.text.encode()
         rows = connection.execute(text, statement.parameters).fetchall()

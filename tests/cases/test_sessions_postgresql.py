@@ -111,6 +111,8 @@ def test_fifty_threads_open_three_connections(postgres_place: Place, onlooker: O
 
     resize.enqueue_many([{"image_id": n} for n in range(200)])
     worker.close()
+    onlooker.until(lambda: not onlooker.connection.execute(SESSIONS.encode()).fetchall(), "closed")
+    onlooker.most = 0
     worker.start()
 
     onlooker.until(lambda: len(done) == 200, "the runs have not ended")

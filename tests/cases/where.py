@@ -12,6 +12,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from cases.later import LATER
@@ -49,12 +50,15 @@ def cases() -> list[str]:
     return [f"{group}{n:02}" for group, (_, count) in GROUPS.items() for n in range(1, count + 1)]
 
 
+@cache
 def shown() -> Mapping[str, list[str]]:
     """Return, for each case that a docstring of a test names, the files where that is."""
     found: dict[str, set[str]] = {}
     for directory in TESTS:
         for file in sorted(directory.rglob("*.py")):
-            for docstring in _docstrings(ast.parse(file.read_text(encoding="utf-8"))):
+            text = file.read_text(encoding="utf-8")
+            # Most files name none, and parsing is what takes the time here.
+            for docstring in _docstrings(ast.parse(text)) if _CASE.search(text) else ():
                 for case in _CASE.findall(docstring):
                     found.setdefault(case, set()).add(file.relative_to(ROOT).as_posix())
     return {case: sorted(files) for case, files in found.items()}
