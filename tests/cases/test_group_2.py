@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from cases.conftest import MONDAY, Begin, Place
-from cases.timeline import Simulated
+from cases.timeline import Simulated, Timeline
 from onejob import App, AsyncRun, Job, Retry
 from onejob.commands.command import Command
 from onejob.errors import LeaseLost, OutcomeUnknown, StoreUnavailable
@@ -31,7 +31,7 @@ def working(place: Place, work: Callable[[AsyncRun], object], **options: object)
     return app, resize
 
 
-def enqueued(timeline: object, job: Job, **using: object) -> int:
+def enqueued(timeline: Timeline, job: Job, **using: object) -> int:
     """Ask for a run as some producer does at the timeline's present time."""
     return job.using(at=timeline.now(), **using).enqueue().run_id
 
