@@ -130,9 +130,8 @@ def guarantees() -> str:
         f"| {mutant.guard} | `{mutant.file}` | `{mutant.tests.replace('tests/', '')}` |"
         for mutant in mutants()
     ]
-    table = "\n".join(
-        ["| guard | stands in | tests that fail without it |", "|---|---|---|", *rows]
-    )
+    head = "| guard | stands in | tests that fail without it |"
+    table = "\n".join([head, "|---|---|---|", *rows])
     return between(ROOT / "docs" / "guarantees.md", GUARDS_BEGIN, table)
 
 
