@@ -39,7 +39,7 @@ class Boundary:
     occurrence: int = 1
 
     def __str__(self) -> str:
-        return f"{self.command}, {self.phase}"
+        return f"{self.command}, {self.phase}, time {self.occurrence}"
 
 
 class Doom:
@@ -146,9 +146,12 @@ class DoomedPostgres(PostgresStore):
         name = self._doing.name
         self.doom.reach(name, "before")
         if self.doom.waits_at(name, "sent"):
-            send(connection, psycopg.ClientCursor(connection).mogrify(
-                statement.text.encode(), statement.parameters
-            ))
+            send(
+                connection,
+                psycopg.ClientCursor(connection).mogrify(
+                    statement.text.encode(), statement.parameters
+                ),
+            )
             end()
         rows = super()._execute(connection, statement)
         self.doom.reach(name, "after")

@@ -33,7 +33,12 @@ processes = multiprocessing.get_context("forkserver")
 
 
 def build(
-    place: Place, *, doom: Doom | None = None, lease: str = "2s", ticking: bool = True, **options: Any
+    place: Place,
+    *,
+    doom: Doom | None = None,
+    lease: str = "2s",
+    ticking: bool = True,
+    **options: Any,
 ) -> App:
     """Return the App that every process here runs: fenced writes, outside effects, a tick."""
     doom = doom or Doom(None)
@@ -89,7 +94,7 @@ def build(
                 )
                 if run.attempt == 1:
                     place.mark("held")
-                    while not place.marked("go"):
+                    while not place.marked("go"):  # noqa: ASYNC110 - another process says so
                         await asyncio.sleep(0.02)
 
     @app.job(retry=SOON)

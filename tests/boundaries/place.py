@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from onejob.core.time import text
+from onejob.core.time import Instant, text
 
 SECOND = 1_000_000
 
@@ -33,14 +33,22 @@ class Place:
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Read (or change) the tables behind the library's back; ``{t}`` stands for the prefix."""
-        sql = sql.replace("{t}", self.prefix)
+        return self.queries(sql)[0]
+
+    def queries(self, *texts: str) -> list[list[tuple[Any, ...]]]:
+        """The same for several that see one state of the tables, whoever works on meanwhile."""
+        texts = tuple(text.replace("{t}", self.prefix) for text in texts)
         if self.dialect == "postgresql":
-            with psycopg.connect(self.url, autocommit=True) as connection:
-                cursor = connection.execute(sql.encode())
-                return cursor.fetchall() if cursor.description else []
+            with psycopg.connect(self.url) as connection:
+                connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+                cursors = [connection.execute(text.encode()) for text in texts]
+                return [each.fetchall() if each.description else [] for each in cursors]
         with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=20)) as lite:
-            with lite:
-                return lite.execute(sql).fetchall()
+            lite.isolation_level = None
+            lite.execute("BEGIN")
+            answers = [lite.execute(text).fetchall() for text in texts]
+            lite.execute("COMMIT")
+            return answers
 
     def prepare(self) -> None:
         """Make the table in which effects land: no unique key, so that a second one shows."""
@@ -94,46 +102,36 @@ def counted(place: Place, expected: set[str]) -> Count:
     for and isn't there or didn't succeed, and a fire time that neither became a run nor is told as
     missed. A run in state unknown is neither, as long as its effect was not called twice.
     """
-    landed = Counter(key for [key] in place.query("SELECT key FROM {t}landed"))
-    calls = Counter(place.calls.read_text().split() if place.calls.exists() else [])
-    landed.update(calls)
-    live = {
-        f"{job}/{key}": state
-        for job, key, state in place.query("SELECT job, key, state FROM {t}run")
-    }
-    ended = Counter(
-        f"{job}/{key}" for job, key in place.query("SELECT job, key FROM {t}history")
+    landings, live_rows, ended_rows, [[last]], misses = place.queries(
+        "SELECT key FROM {t}landed",
+        "SELECT job, key, state, fire_time FROM {t}run",
+        "SELECT job, key, outcome, error, fire_time FROM {t}history",
+        "SELECT COALESCE(max(last), 0) FROM {t}schedule",
+        "SELECT detail FROM {t}event WHERE kind = 'tick.missed'",
     )
+    landed = Counter(key for [key] in landings)
+    landed.update(place.calls.read_text().split() if place.calls.exists() else [])
+    live = {f"{job}/{key}": state for job, key, state, _ in live_rows}
+    ended = Counter(f"{job}/{key}" for job, key, *_ in ended_rows)
     failed = {
         f"{job}/{key}: {outcome} ({error})"
-        for job, key, outcome, error in place.query(
-            "SELECT job, key, outcome, error FROM {t}history WHERE outcome <> 'succeeded'"
-        )
+        for job, key, outcome, error, _ in ended_rows
+        if outcome != "succeeded"
     }
+    fired = {row[-1] for row in (*live_rows, *ended_rows) if row[-1]}
+    told = [json.loads(detail) for [detail] in misses]
+    missed = {entry["at"] for detail in told for entry in detail["newest"]}
     lost = {name for name in expected if name not in live and name not in ended} | failed
-    lost |= {name for name in ended if landed[name] == 0} | lost_fire_times(place)
+    lost |= {name for name in ended if landed[name] == 0} | silent(fired, missed, last)
     doubled = {name for name, times in landed.items() if times > 1}
     doubled |= {name for name, times in ended.items() if times > 1 or name in live}
     unknown = sum(state == "unknown" for state in live.values())
     return Count(len(live) + len(ended), unknown, tuple(sorted(lost)), tuple(sorted(doubled)))
 
 
-def lost_fire_times(place: Place) -> set[str]:
+def silent(fired: set[int], missed: set[str], last: int) -> set[str]:
     """Return the seconds, from a schedule's first fire time to its last, that nothing tells of."""
-    fired = {
-        at
-        for [at] in place.query(
-            "SELECT fire_time FROM {t}run WHERE fire_time > 0"
-            " UNION ALL SELECT fire_time FROM {t}history WHERE fire_time > 0"
-        )
-    }
-    [[last]] = place.query("SELECT COALESCE(max(last), 0) FROM {t}schedule")
-    told = [
-        json.loads(detail)
-        for [detail] in place.query("SELECT detail FROM {t}event WHERE kind = 'tick.missed'")
-    ]
-    missed = {entry["at"] for detail in told for entry in detail["newest"]}
     if not fired:
         return set()
     expected = set(range(min(fired), last + 1, SECOND))
-    return {text(at) for at in expected - fired if text(at) not in missed}
+    return {text(Instant(at)) for at in expected - fired if text(Instant(at)) not in missed}

@@ -200,9 +200,7 @@ class _Messages:
 def texts(schema: str) -> Mapping[bytes, str]:
     """Return each command's name by the text that psycopg sends for it."""
     catalogue = Catalogue("postgresql", schema)
-    return {
-        catalogue.steps(name, "numbered")[0].text.encode(): name for name in catalogue.names()
-    }
+    return {catalogue.steps(name, "numbered")[0].text.encode(): name for name in catalogue.names()}
 
 
 def sever(connection: socket.socket) -> None:

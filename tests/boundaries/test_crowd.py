@@ -43,7 +43,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def test_no_deadlock_reaches_anybody_and_each_run_happens_once(
     seconds: int, place: Place, tmp_path: Path, fleet: Fleet, tabled: Callable[[Row], None]
 ) -> None:
-    """G01, P1-P4: what the server rolls back is tried again inside; no handler and no log sees it."""
+    """G01, P1-P4: what the server rolls back is tried again; no handler and no log sees it."""
     logs = [tmp_path / f"log-{n}" for n in range(PROCESSES + 1)]
     for log in logs[1:]:
         options = {"replicas": REPLICAS, "lease": "6s", "concurrency": 4}

@@ -41,7 +41,7 @@ def proxy(place: Place) -> Iterator[Proxy]:
 def test_a_frozen_holder_of_a_transaction_is_taken_over(
     job: str, place: Place, fleet: Fleet, tabled: Callable[[Row], None]
 ) -> None:
-    """P2, P3: SIGSTOP inside ``run.transaction()``; thawed after the takeover, it commits nothing."""
+    """P2, P3: SIGSTOP inside ``run.transaction()``; thawed, it commits nothing."""
     enqueue(place, job)
     holder = fleet.start(working, place, False, {})
     until(lambda: place.marked("held"), seconds=20, what="it holds")

@@ -9,12 +9,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from boundaries.conftest import Make
 from boundaries.doom import Boundary, phases
-from boundaries.fleet import ASKED, Fleet, build, ask, doomed, recovering, until
+from boundaries.fleet import ASKED, Fleet, ask, build, doomed, recovering, until
 from boundaries.place import Count, Place, counted
 from boundaries.tables import Row
 from onejob.commands import replicas, runs, views
@@ -36,73 +37,115 @@ COMMANDS = (
     "schedule_define",
     "schedule_due",
     "schedule_tick",
+    "transaction",
+    "handler",
+    "call",
 )
-#: Boundaries that are no command's: in a handler, in an effect's call, at a transaction's commit.
-ELSEWHERE = {
-    "handler": ("start", "written", "end"),
-    "call": ("before", "after"),
-    "transaction": ("before commit", "after"),
-}
 #: What a sweeper does when it finds a replica dead: it dies over it.
 SWEEP = ("replica_look", "replica_judge", "replica_lost", "run_settle", "run_claim_alone")
-AT_ONCE = 6
+#: Boundaries that are no command's: in a handler, in an effect's call, at a transaction's commit.
+ELSEWHERE = {
+    "handler": ["start", "written", "end"],
+    "call": ["before", "after"],
+    "transaction": ["before commit", "after"],
+}
+#: Where most was lost before: these are killed at in every run, the others by ``make soak``.
+TELLING = ("sent", "before commit", "written", "end")
+AT_ONCE = 8
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [*COMMANDS, *ELSEWHERE])
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
-def test_a_process_killed_at_any_boundary_of(
-    dialect: str, command: str, make: Make, fleet: Fleet, tabled: Callable[[Row], None]
+@pytest.mark.parametrize(("haunted", "commands"), [(False, COMMANDS), (True, SWEEP)])
+def test_a_process_killed_inside_a_command_loses_and_doubles_nothing(
+    dialect: str,
+    haunted: bool,
+    commands: tuple[str, ...],
+    make: Make,
+    fleet: Fleet,
+    tabled: Callable[[Row], None],
 ) -> None:
-    """B07, P1-P5: whatever instant a replica dies at, another one completes its runs, once."""
-    places = ELSEWHERE.get(command) or phases(dialect, command)
-    if (dialect, command) == ("postgresql", "transaction"):
-        places = ("before commit", "sent", "after")
+    """B07, P1-P5: whatever a replica dies over, its own work or a sweep, another one completes."""
+    boundaries = [b for b in every(dialect, commands) if b.phase in TELLING]
 
-    counts = all_killed(dialect, command, list(places), make, fleet, haunted=False)
-
-    tabled(row("killed at every statement boundary", dialect, command, counts))
-    assert [(b, c.lost, c.doubled) for b, c in counts if c.lost or c.doubled] == []
+    all_killed(dialect, boundaries, make, fleet, tabled, haunted=haunted)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", SWEEP)
+@pytest.mark.soak
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
-def test_a_sweeper_killed_at_any_boundary_of(
-    dialect: str, command: str, make: Make, fleet: Fleet, tabled: Callable[[Row], None]
+@pytest.mark.parametrize(("haunted", "commands"), [(False, COMMANDS), (True, SWEEP)])
+def test_a_process_killed_at_every_statement_loses_and_doubles_nothing(
+    dialect: str,
+    haunted: bool,
+    commands: tuple[str, ...],
+    make: Make,
+    fleet: Fleet,
+    tabled: Callable[[Row], None],
 ) -> None:
-    """P3: who gives back what a dead replica held may itself die over it."""
-    counts = all_killed(dialect, command, phases(dialect, command), make, fleet, haunted=True)
+    """B07, P1-P5: the same at every boundary there is, the first and the second time."""
+    boundaries = [
+        replace(boundary, occurrence=occurrence)
+        for boundary in every(dialect, commands)
+        for occurrence in ((1,) if haunted or boundary.command in ONCE else (1, 2))
+    ]
 
-    tabled(row("a sweeper killed", dialect, command, counts))
-    assert [(b, c.lost, c.doubled) for b, c in counts if c.lost or c.doubled] == []
+    all_killed(dialect, boundaries, make, fleet, tabled, haunted=haunted)
 
 
-def row(table: str, dialect: str, fault: str, counts: list[tuple[str, Count]]) -> Row:
+#: A process gets there once in its life.
+ONCE = ("replica_join", "replica_leave", "schedule_define")
+
+
+def every(dialect: str, commands: tuple[str, ...]) -> list[Boundary]:
+    """Return every boundary of these commands at a store."""
+    found = [
+        Boundary(command, phase)
+        for command in commands
+        for phase in ELSEWHERE.get(command) or phases(dialect, command)
+    ]
+    if dialect == "postgresql" and "transaction" in commands:
+        found.append(Boundary("transaction", "sent"))
+    return found
+
+
+def all_killed(
+    dialect: str,
+    boundaries: list[Boundary],
+    make: Make,
+    fleet: Fleet,
+    tabled: Callable[[Row], None],
+    *,
+    haunted: bool,
+) -> None:
+    """Kill a process at each of these boundaries, each at a place of its own; count them all."""
+    made = [make(dialect) for _ in boundaries]
+
+    def one(boundary: Boundary, place: Place) -> Count:
+        return killed(boundary, place, fleet, haunted=haunted)
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        counts = list(threads.map(one, boundaries, made))
+
+    wrong = {str(b): c for b, c in zip(boundaries, counts, strict=True) if c.lost or c.doubled}
+    for command in dict.fromkeys(boundary.command for boundary in boundaries):
+        mine = [c for b, c in zip(boundaries, counts, strict=True) if b.command == command]
+        tabled(row("a sweeper killed" if haunted else "a replica killed", dialect, command, mine))
+    assert wrong == {}
+
+
+def row(table: str, dialect: str, fault: str, counts: list[Count]) -> Row:
     return Row(
         table=table,
         store=dialect,
         fault=fault,
         injected=len(counts),
-        runs=sum(count.runs for _, count in counts),
-        unknown=sum(count.unknown for _, count in counts),
-        lost=sum(len(count.lost) for _, count in counts),
-        doubled=sum(len(count.doubled) for _, count in counts),
+        runs=sum(count.runs for count in counts),
+        unknown=sum(count.unknown for count in counts),
+        lost=sum(len(count.lost) for count in counts),
+        doubled=sum(len(count.doubled) for count in counts),
     )
-
-
-def all_killed(
-    dialect: str, command: str, places: list[str], make: Make, fleet: Fleet, *, haunted: bool
-) -> list[tuple[str, Count]]:
-    """Kill a process at each of these boundaries, each at a place of its own."""
-    boundaries = [Boundary(command, phase) for phase in places]
-    made = [make(dialect) for _ in boundaries]
-
-    def one(boundary: Boundary, place: Place) -> tuple[str, Count]:
-        return boundary.phase, killed(boundary, place, fleet, haunted=haunted)
-
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        return list(threads.map(one, boundaries, made))
 
 
 def killed(boundary: Boundary, place: Place, fleet: Fleet, *, haunted: bool) -> Count:
