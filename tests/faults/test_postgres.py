@@ -140,6 +140,7 @@ def test_no_session_of_ours_sits_in_a_transaction_while_a_job_runs(
     assert replica.events("store.trouble") == []
 
 
+@pytest.mark.soak
 def test_an_idle_replica_needs_one_connection_and_less_than_one_query_a_second(
     postgres_fleet: Fleet, server: psycopg.Connection[Any]
 ) -> None:

@@ -130,6 +130,32 @@ def test_a_handler_ends_before_another_replica_may_start_its_run(stage: Stage) -
     assert stage.run(1).attempt == 2
 
 
+def test_a_keeper_that_is_held_up_costs_the_lease_in_time_all_the_same(stage: Stage) -> None:
+    """P6: asked at 4 s and never answered; the lease asked for at 0 s is believed in until 11 s."""
+    ends: list[float] = []
+
+    async def handler(attempt: Attempt) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ends.append(stage.now)
+
+    async def scene() -> Process:
+        stage.enqueue("report", "one")
+        stage.wire.plan("replica_renew", Trouble(back=50 * SECOND))
+        process = Process(stage, Job("report", handler))
+        await stage.passes(40)
+        assert process.replica.membership is None
+        # Then it is answered: lost all the same, and back under another id.
+        await stage.passes(20)
+        return process
+
+    process = stage.play(scene())
+
+    assert 11.0 <= ends[0] < 12.0
+    assert process.id != stage.told[0].fields["replica"]
+
+
 def test_a_drain_claims_no_more_and_leaves_the_fleet_last(stage: Stage) -> None:
     """F12, B15: settled and given back under its own id, and only then gone."""
     ran: list[tuple[str, int]] = []

@@ -237,6 +237,23 @@ def test_a_schedule_whose_arithmetic_fails_stops_alone_and_visibly(stage: Stage)
     assert stage.names("schedule.broken") == ["schedule.broken"]
 
 
+def test_a_schedule_that_has_no_first_fire_time_to_compute_stops_alone_too(stage: Stage) -> None:
+    """D13: broken before it was ever stored."""
+
+    class Hopeless(Broken):
+        def after(self, at: Instant) -> Instant:
+            raise OverflowError("date value out of range")
+
+    async def scene() -> None:
+        Desk(stage, report("ill", timing=Hopeless()), report())
+        await stage.passes(15)
+
+    stage.play(scene())
+
+    assert fire_times(stage) == [10]
+    assert stored(stage, "ill").broken == "OverflowError: date value out of range"
+
+
 # Two versions of the code
 
 
