@@ -17,8 +17,13 @@ from benchmarks.rounds import Column, Figures, Table
 COLUMNS = (Column("microseconds", "one transaction, us"),)
 OURS = replace(
     OURS_ON_POSTGRES,
-    label="run.transaction(complete=True)",
+    label="with run.transaction(complete=True)",
     options={"job": "fenced", "arguments": ["--concurrency", "1"]},
+)
+OURS_IN_LOOP = replace(
+    OURS,
+    label="async with run.transaction(complete=True)",
+    options={"job": "fenced_in_loop", "arguments": ["--concurrency", "1"]},
 )
 BY_HAND = "by hand"
 SECONDS = 240.0
@@ -38,4 +43,6 @@ def table(context: Context) -> Table:
         return {"microseconds": statistics.median(took) * 1e6}
 
     by_hand = limits.loop(BY_HAND, {"microseconds": ("fenced", context.sizes.fenced)}, context)
-    return Table(COLUMNS, [*entries([OURS], measure, context), by_hand], against=BY_HAND)
+    return Table(
+        COLUMNS, [*entries([OURS, OURS_IN_LOOP], measure, context), by_hand], against=BY_HAND
+    )

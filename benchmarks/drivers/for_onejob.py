@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from benchmarks.drivers.protocol import HOLD_SECONDS, OPTIONS, URL, Driver, count, main, mark
-from onejob import App, Run
+from onejob import App, AsyncRun, Run
 
 app = App(URL or None, single_machine=True, lease=OPTIONS.get("lease", "12s"))
 INSERT = "INSERT INTO effect (id) VALUES (%s)"
@@ -44,6 +44,15 @@ def fenced(run: Run, i: int) -> None:
     began = time.perf_counter()
     with run.transaction(complete=True) as connection:
         connection.execute(INSERT, (i,))
+    mark("took", i, time.perf_counter() - began)
+    count()
+
+
+@app.job()
+async def fenced_in_loop(run: AsyncRun, i: int) -> None:
+    began = time.perf_counter()
+    async with run.transaction(complete=True) as connection:
+        await connection.execute(INSERT, (i,))
     mark("took", i, time.perf_counter() - began)
     count()
 
