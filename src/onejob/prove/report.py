@@ -33,6 +33,14 @@ class Tally:
         self.faults.update(map(pair, injected))
         self.standings.update((verdict.promise, verdict.standing) for verdict in verdicts)
 
+    def merge(self, other: Tally) -> None:
+        """Add another's counts."""
+        self.plays += other.plays
+        self.commands += other.commands
+        self.failed += other.failed
+        self.faults += other.faults
+        self.standings += other.standings
+
     def table(self, seconds: float) -> str:
         """Return the tables: faults by (command, fault), verdicts by promise, and the pace."""
         commands = sorted({command for command, _ in self.faults})

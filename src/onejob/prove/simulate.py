@@ -9,20 +9,16 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
 from onejob.core.time import SECOND
-from onejob.prove import checkers, report, workloads
+from onejob.prove import checkers, workloads
 from onejob.prove.faults import Fault, Plan, mix
 from onejob.prove.history import History
 from onejob.prove.shrink import shrink
-from onejob.prove.statements import sqlite_in
 from onejob.prove.verdict import Standing, Verdict
 from onejob.prove.workload import Workload
 from onejob.prove.world import Setting, World
@@ -114,33 +110,28 @@ def smallest(report: Report, *, make_store: MakeStore = MemoryStore) -> Report:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play many seeds and print what was tried; 1 where a promise did not hold."""
+    from onejob.prove.many import Asked, play
+
     parser = argparse.ArgumentParser(prog="python -m onejob.prove.simulate", description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="how many")
     parser.add_argument("--start", type=int, default=0, help="the first one")
     parser.add_argument("--seconds", type=float, default=0.0, help="stop after so long (0: never)")
+    parser.add_argument("--faults", type=int, default=0, help="stop after so many; fail below")
+    parser.add_argument("--each", type=int, default=0, help="and so many of each kind met")
+    parser.add_argument("--jobs", type=int, default=1, help="in so many processes")
     parser.add_argument("--store", choices=("memory", "sqlite"), default="memory")
     parser.add_argument("--no-shrink", action="store_true", help="show failures as they are")
     given = parser.parse_args(arguments)
     logging.disable(logging.CRITICAL)
-    with tempfile.TemporaryDirectory() as folder:
-        return _play(given, sqlite_in(Path(folder)) if given.store == "sqlite" else MemoryStore)
-
-
-def _play(given: argparse.Namespace, make_store: MakeStore) -> int:
-    began = time.monotonic()
-    tally = report.Tally()
-    for seed in range(given.start, given.start + given.seeds):
-        played = simulate(seed, make_store=make_store)
-        tally.add(played.verdicts, played.injected, played.commands)
-        if played.failures:
-            small = played if given.no_shrink else smallest(played, make_store=make_store)
-            sys.stdout.write(
-                report.failure(seed, small.failures or played.failures, small.injected)
-            )
-        if given.seconds and time.monotonic() - began > given.seconds:
-            break
-    sys.stdout.write(tally.table(time.monotonic() - began))
-    return 1 if tally.failed else 0
+    asked = Asked(
+        store=given.store,
+        shrink=not given.no_shrink,
+        seconds=given.seconds,
+        faults=given.faults,
+        each=given.each,
+        jobs=given.jobs,
+    )
+    return play(asked, range(given.start, given.start + given.seeds))
 
 
 if __name__ == "__main__":
