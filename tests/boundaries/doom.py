@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import psycopg
 
@@ -131,9 +131,8 @@ class DoomedPostgres(PostgresStore):
             return super().run(command)
         self.doom.reach(command.name, "before")
         if self.doom.waits_at(command.name, "sent"):
-            # Within a transaction nothing counts until its commit, so a request is enough.
-            self.doom.reach(command.name, "before")
-            end()
+            [statement] = self.statements(command, within.style)
+            self._send(cast(Any, within).connection, statement)
         answer = super().run(command, within)
         self.doom.reach(command.name, "after")
         return answer
@@ -142,20 +141,20 @@ class DoomedPostgres(PostgresStore):
         self._doing.name = command.name
         return super().carry(command, connections)
 
-    def _execute(self, connection: Any, statement: Statement) -> Sequence[Row]:  # type: ignore[override]
+    def _execute(self, connection: Any, statement: Statement) -> Sequence[Row]:
         name = self._doing.name
         self.doom.reach(name, "before")
         if self.doom.waits_at(name, "sent"):
-            send(
-                connection,
-                psycopg.ClientCursor(connection).mogrify(
-                    statement.text.encode(), statement.parameters
-                ),
-            )
-            end()
+            self._send(connection, statement)
         rows = super()._execute(connection, statement)
         self.doom.reach(name, "after")
         return rows
+
+    @staticmethod
+    def _send(connection: Any, statement: Statement) -> None:
+        cursor = psycopg.ClientCursor(connection)
+        send(connection, cursor.mogrify(statement.text.encode(), statement.parameters))
+        end()
 
     @contextmanager
     def transaction(self, *, longest: Span) -> Iterator[Any]:

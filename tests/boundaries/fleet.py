@@ -23,6 +23,8 @@ import onejob.app
 from boundaries.doom import Boundary, Doom, DoomedPostgres, DoomedSqlite
 from boundaries.place import Place
 from onejob import App, AsyncRun, Retry, Run
+from onejob.commands import replicas
+from onejob.core.run import ReplicaId
 from onejob.serving import Background
 
 SOON = Retry(attempts=50, base="50ms", cap="300ms")
@@ -69,6 +71,11 @@ def build(
             return receipt
 
         return run.effect("send", call)
+
+    @app.job(retry=SOON)
+    def naive(run: Run) -> None:
+        place.call(f"{run.job}/{run.key}")
+        doom.reach("naive", "called")
 
     @app.job(retry=SOON)
     def slow(run: Run) -> None:
@@ -129,7 +136,7 @@ def opened(doom: Doom) -> None:
         return store
 
     # Where an App makes its store; the library itself has no place for another one.
-    onejob.app.open_store = open_store  # type: ignore[assignment]
+    onejob.app.open_store = open_store
 
 
 def ask(app: App) -> None:
@@ -173,8 +180,8 @@ def working(place: Place, ticking: bool, options: dict[str, Any], errors: str = 
         logging.basicConfig(filename=errors, level=logging.WARNING, force=True)
     else:
         logging.disable(logging.CRITICAL)
-    replicas = int(options.pop("replicas", 1))
-    apps = [build(place, ticking=ticking, **options) for _ in range(replicas)]
+    number = int(options.pop("replicas", 1))
+    apps = [build(place, ticking=ticking, **options) for _ in range(number)]
     for app in apps:
         app.start()
     signal.pause()
@@ -226,6 +233,20 @@ class Fleet:
     ) -> None:
         for process in self._started:
             kill(process)
+
+
+def bury(place: Place) -> None:
+    """Let the dead one's lease be over, once the server has done what it was still sent."""
+    if place.dialect == "postgresql":
+        mine = (
+            f"SELECT count(*) FROM pg_stat_activity WHERE application_name = '{place.schema}'"
+            " AND pid <> pg_backend_pid()"
+        )
+        until(lambda: place.query(mine) == [(0,)], seconds=10, what="its sessions are over")
+    app = build(place)
+    for [id] in place.query("SELECT id FROM {t}replica WHERE dead_at = 0"):
+        app.store.run(replicas.leave(ReplicaId(id)))
+    app.close()
 
 
 def kill(process: ForkServerProcess) -> None:

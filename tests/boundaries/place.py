@@ -68,7 +68,7 @@ class Place:
     def mark(self, name: str, text: str = "") -> None:
         """Tell other processes something, by a file beside the calls."""
         path = self.calls.with_suffix(f".{name}")
-        written = path.with_suffix(".part")
+        written = path.with_suffix(f".{name}-part")
         written.write_text(text or name)
         written.replace(path)
 

@@ -82,7 +82,7 @@ class Proxy:
             sever(each)
 
     def _serve(self, work: object, *arguments: object) -> None:
-        threading.Thread(target=work, args=arguments, daemon=True).start()  # type: ignore[arg-type]
+        threading.Thread(target=work, args=arguments, daemon=True).start()
 
     def _accept(self) -> None:
         while True:

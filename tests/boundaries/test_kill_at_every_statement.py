@@ -15,7 +15,7 @@ import pytest
 
 from boundaries.conftest import Make
 from boundaries.doom import Boundary, phases
-from boundaries.fleet import ASKED, Fleet, ask, build, doomed, recovering, until
+from boundaries.fleet import ASKED, Fleet, ask, build, bury, doomed, recovering
 from boundaries.place import Count, Place, counted
 from boundaries.tables import Row
 from onejob.commands import replicas, runs, views
@@ -95,7 +95,7 @@ def test_a_process_killed_at_every_statement_loses_and_doubles_nothing(
 
 
 #: A process gets there once in its life.
-ONCE = ("replica_join", "replica_leave", "schedule_define")
+ONCE = ("replica_join", "replica_leave", "replica_idle", "schedule_define")
 
 
 def every(dialect: str, commands: tuple[str, ...]) -> list[Boundary]:
@@ -160,20 +160,6 @@ def killed(boundary: Boundary, place: Place, fleet: Fleet, *, haunted: bool) -> 
     heir.join(40)
     assert heir.exitcode == 0, f"after {boundary}: not recovered in time"
     return counted(place, ASKED)
-
-
-def bury(place: Place) -> None:
-    """Let the dead one's lease be over, once the server has done what it was still sent."""
-    if place.dialect == "postgresql":
-        mine = (
-            f"SELECT count(*) FROM pg_stat_activity WHERE application_name = '{place.schema}'"
-            " AND pid <> pg_backend_pid()"
-        )
-        until(lambda: place.query(mine) == [(0,)], seconds=10, what="its sessions are over")
-    app = build(place)
-    for [id] in place.query("SELECT id FROM {t}replica WHERE dead_at = 0"):
-        app.store.run(replicas.leave(ReplicaId(id)))
-    app.close()
 
 
 def haunt(place: Place) -> None:

@@ -121,13 +121,13 @@ def test_reading_through_a_breaking_network_never_says_unknown(place: Place, pro
 
     for command in ("view_run", "run_by_key"):
         for fault in ("reply", "request"):
-            proxy.inject(command, fault, 9)  # type: ignore[arg-type]
+            proxy.inject(command, fault, 9)
             try:
                 app.runs.get(run_id)
                 app.jobs["write"].using(key="k").enqueue()
             except StoreUnavailable:
                 pass
-            proxy.inject(command, fault, 0)  # type: ignore[arg-type]
+            proxy.inject(command, fault, 0)
     app.close()
 
     assert place.query("SELECT count(*) FROM {t}run") == [(1,)]

@@ -82,7 +82,7 @@ def test_a_server_restarted_under_load_costs_no_run(
 
     how: Signals
     for left, how in ((RUNS * 3 // 4, SIGINT), (RUNS // 3, SIGQUIT)):
-        until(lambda left=left: place.open_runs() < left, seconds=60, what=f"{left} are left")  # type: ignore[misc]
+        until(lambda left=left: place.open_runs() < left, seconds=60, what=f"{left} are left")
         server.restart(how)
     until(lambda: place.open_runs() == 0, seconds=90, what="all runs have ended")
 
