@@ -15,7 +15,7 @@ from onejob.commands.runs import Known, Made, NewRun
 from onejob.commands.views import RunView
 from onejob.core.run import RunId
 from onejob.core.time import SECOND, Duration, Instant, duration, moment
-from onejob.errors import InProgress, UsageError
+from onejob.errors import InProgress, OutcomeUnknown, UsageError
 from onejob.services import Services
 from onejob.steps import Steps, acarry, carry
 
@@ -34,7 +34,8 @@ class Enqueued:
     """What enqueueing answers.
 
     ``created`` is False where ``key`` was known: ``run_id`` is then the earlier run, and
-    ``conflict`` tells that its arguments were others.
+    ``conflict`` tells that its arguments were others. It is False as well where the store's reply
+    was lost and the key shows that the run is there.
     """
 
     run_id: int
@@ -55,7 +56,13 @@ def _enqueue(batch: Sequence[NewRun]) -> Steps[list[Enqueued]]:
     answers: dict[int, Enqueued] = {}
     for _ in range(ROUNDS):
         places = [place for place in range(len(batch)) if place not in answers]
-        made: tuple[Made, ...] = yield runs.enqueue([batch[place] for place in places])
+        made: tuple[Made, ...] = ()
+        try:
+            made = yield runs.enqueue([batch[place] for place in places])
+        except OutcomeUnknown:
+            # A key answers the question that the missing reply leaves open.
+            if not all(batch[place].keyed for place in places):
+                raise
         for one in made:
             place = places[one.place]
             answers[place] = Enqueued(int(one.id), True, False, batch[place].key)

@@ -8,13 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
-from onejob.errors import OutcomeUnknown, StoreUnavailable
+from onejob.errors import StoreUnavailable
 from onejob.services import Services
 
 T = TypeVar("T")
-
-#: A connection attempt ends after this long.
-CONNECT_SECONDS = 5
 
 
 @asynccontextmanager
@@ -76,20 +73,17 @@ def _leave(manager: AbstractContextManager[Any], error: BaseException) -> bool:
 async def _postgresql(services: Services) -> AsyncIterator[Any]:
     import psycopg
 
-    where = services.store.where
+    from onejob.stores.postgres import PostgresStore
+
+    store = services.store
+    assert isinstance(store, PostgresStore), "its dialect says so"
     try:
-        connection = await psycopg.AsyncConnection.connect(
-            services.url, autocommit=True, connect_timeout=CONNECT_SECONDS
-        )
+        connection = await psycopg.AsyncConnection.connect(store.conninfo, autocommit=True)
     except psycopg.OperationalError as error:
-        raise StoreUnavailable(where, _first_line(error)) from error
-    try:
+        raise StoreUnavailable(store.where, _first_line(error)) from error
+    with store.mapped("transaction"):
         async with connection, connection.transaction():
             yield connection
-    except psycopg.OperationalError as error:
-        if error.sqlstate is None:
-            raise OutcomeUnknown("transaction", where, _first_line(error)) from error
-        raise
 
 
 def _first_line(error: BaseException) -> str:

@@ -69,7 +69,7 @@ class PostgresStore:
             "tcp_user_timeout": 10_000,
             "application_name": "onejob",
         }
-        self._conninfo = make_conninfo("", **{**defaults, **given})
+        self.conninfo = make_conninfo("", **{**defaults, **given})
         self._prepare = prepare
         self._connections: Connections[Connection] = Connections(self.connect, _usable)
 
@@ -105,7 +105,7 @@ class PostgresStore:
         The server itself ends it when it sits idle for longer than ``longest``.
         """
         with (
-            self._mapped("transaction"),
+            self.mapped("transaction"),
             self._connections.lend() as connection,
             connection.transaction(),
         ):
@@ -122,7 +122,7 @@ class PostgresStore:
     def connect(self, kind: type[Connection] = psycopg.Connection, **more: Any) -> Connection:
         """Open a connection as this store uses them."""
         try:
-            connection = kind.connect(self._conninfo, autocommit=True, **more)
+            connection = kind.connect(self.conninfo, autocommit=True, **more)
         except psycopg.OperationalError as error:
             raise StoreUnavailable(self.where, _first_line(error)) from error
         connection.prepare_threshold = 2 if self._prepare else None
@@ -131,7 +131,7 @@ class PostgresStore:
     def version(self) -> int | None:
         """Return the version of the schema; None where there is none."""
         text = sql.SQL("SELECT max(version) FROM {}.migration").format(self._schema)
-        with self._mapped("version"), self._connections.lend() as connection:
+        with self.mapped("version"), self._connections.lend() as connection:
             try:
                 row = connection.execute(text).fetchone()
             except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
@@ -145,7 +145,7 @@ class PostgresStore:
     def init(self) -> Migrated:
         """Install or upgrade the schema, all or nothing; several at once wait for each other."""
         with (
-            self._mapped("init"),
+            self.mapped("init"),
             self._connections.lend() as connection,
             connection.transaction(),
         ):
@@ -218,7 +218,7 @@ class PostgresStore:
         return error
 
     @contextmanager
-    def _mapped(self, what: str) -> Iterator[None]:
+    def mapped(self, what: str) -> Iterator[None]:
         """Turn connection failures into ours where the caller drives the statements."""
         try:
             yield
