@@ -161,7 +161,6 @@ class App(Definitions):
                 self._opened = Services(
                     store=store,
                     astore=ThreadedStore(store, threads=STORE_THREADS),
-                    url=self._url.target,
                     app=self.name,
                     owner=f"{socket.gethostname()}:{os.getpid()}",
                     lease=self._settings.lease,

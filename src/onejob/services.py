@@ -16,14 +16,10 @@ from onejob.stores.threaded import ThreadedStore
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One process's means. ``wake`` tells the replica in this process, if any, that work arrived.
-
-    ``url`` is for opening a connection of the driver's other colour, and is never shown.
-    """
+    """One process's means. ``wake`` tells the replica in this process, if any, that work arrived."""
 
     store: Store
     astore: ThreadedStore
-    url: str
     app: str
     owner: str
     lease: Span
