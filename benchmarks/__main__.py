@@ -22,7 +22,7 @@ from benchmarks.sizes import DEFAULT, FULL, TINY
 from servers import POSTGRES, Running
 
 #: Of a table in a file.
-WIDTH = 120
+WIDTH = 140
 
 NAMES = ("start", "enqueue", "drain", "pickup", "fenced", "takeover", "idle", "memory")
 

@@ -14,14 +14,16 @@ def grid(title: str, table: Table, measured: Sequence[Measured]) -> Grid:
     """Return medians with, in small, the lowest and highest of the rounds."""
     drawn = Grid(title=title, title_justify="left", caption_justify="left")
     drawn.add_column("", no_wrap=True)
-    for column in table.columns:
+    # A figure that nobody has here, such as statements without pg_stat_statements, is no column.
+    columns = [c for c in table.columns if any(result.values(c.key) for result in measured)]
+    for column in columns:
         target = f"\n[dim]{column.target}[/dim]" if column.target else ""
         drawn.add_column(f"{column.head}{target}", justify="right", no_wrap=True)
     if table.against:
         drawn.add_column(f"of\n[dim]{table.against}[/dim]", justify="right")
     reference = _reference(table, measured)
     for result in measured:
-        cells = [_cell(result, column) for column in table.columns]
+        cells = [_cell(result, column) for column in columns]
         if table.against:
             mine = result.median(table.columns[0].key)
             cells.append(f"{mine / reference:.0%}" if mine and reference else "")
