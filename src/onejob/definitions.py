@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
-from onejob.core.names import check_name
 from onejob.core.retry import OnLoss, Retry
 from onejob.core.schedule import Timing
 from onejob.core.time import Duration
 from onejob.errors import UsageError
-from onejob.job import Job, JobDecorator, JobOptions
+from onejob.job import Job, JobDecorator, JobOptions, check_job_name
 from onejob.runtime.settings import Declared
 from onejob.schedule import (
     CatchUpOption,
@@ -47,7 +46,7 @@ class Definitions:
     ) -> JobDecorator:
         """Make a function a job: ``@app.job()``. Everything is checked at once.
 
-        Its name is the function's unless given; a second job of one name is refused.
+        Its name is the function's unless given, without ``/``; a second job of one name is refused.
         ``on_replica_loss`` says what becomes of a run whose replica died: retry, fail or unknown.
         """
         options = JobOptions(
@@ -139,7 +138,7 @@ class Definitions:
         schedule: ScheduleOptions | None = None,
     ) -> JobDecorator:
         if name is not None:
-            check_name(name, what="job name")
+            check_job_name(name)
         if schedule is not None:
             schedule.policy()
 

@@ -74,6 +74,19 @@ def check_priority(priority: object) -> int:
     return priority
 
 
+def check_job_name(name: object) -> str:
+    """Return the name, or raise UsageError: a name (see ``check_name``) without ``/``."""
+    name = check_name(name, what="job name")
+    if "/" in name:
+        # "pay" with key "card/1" and "pay/card" with key "1" would share their effects.
+        raise UsageError(
+            f"job name {name!r} has a '/' in it. A job's name and the run's key name a scope "
+            "together, job/run key, and it must be clear where the name ends. "
+            f"Use another sign: {name.replace('/', '.')!r}."
+        )
+    return name
+
+
 class Job(Generic[C, P, R]):
     """A job of an App. Calling it calls the function, as Python does."""
 
@@ -87,7 +100,7 @@ class Job(Generic[C, P, R]):
         given = name if name is not None else getattr(function, "__name__", None)
         if given == "<lambda>" or given is None:
             raise UsageError("this function has no name of its own. Give one: name='resize'.")
-        self.name = check_name(given, what="job name")
+        self.name = check_job_name(given)
         self.function, self.options = function, options
         self._services = services
         self.signature = Signature.of(function, name=self.name, run_types=(Run, AsyncRun))

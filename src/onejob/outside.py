@@ -19,7 +19,10 @@ T = TypeVar("T")
 
 
 class Outside:
-    """``app.first`` and ``app.effect``: unique in a scope of yours, over all runs and processes."""
+    """``app.first`` and ``app.effect``: unique in a scope of yours, over all runs and processes.
+
+    A scope ``job/run key`` is that run's own: what is claimed in it here is known to the run.
+    """
 
     def __init__(self, services: Callable[[], Services]) -> None:
         self._services = services

@@ -160,3 +160,13 @@ def test_a_memory_app_enqueues_from_both_colours() -> None:
     second = asyncio.run(job.using(key="img-7").aenqueue(7))
 
     assert (first.created, second.created, second.run_id) == (True, False, first.run_id)
+
+
+def test_a_slash_in_a_jobs_name_is_refused() -> None:
+    """Job "pay" with key "card/1" and job "pay/card" with key "1" would share their effects."""
+    app = App("memory://")
+
+    with pytest.raises(UsageError, match=r"job/run key.*'pay.card'"):
+        app.job(name="pay/card")
+    with pytest.raises(UsageError, match="job/run key"):
+        app.every("5m", name="pay/card")
