@@ -207,6 +207,15 @@ def retry(id: RunId, *, now: int | None = None) -> Command[bool]:
     return Command("run_retry", {"id": id, "now": now}, found)
 
 
+def wake(claim: Claim, *, now: int | None = None) -> Command[bool]:
+    """Schedule a run that this claim left unknown, because the effect's outcome is known after all.
+
+    False: it is not unknown any more, or another attempt has left it so since.
+    """
+    parameters: Parameters = {"id": claim.id, "token": claim.token, "now": now}
+    return Command("run_wake", parameters, found, repeatable=True)
+
+
 def park_unknown(*, now: int | None = None, limit: int = 1_000) -> Command[int]:
     """Park due runs of jobs that no live replica knows, so that claims need not walk past them."""
     return Command("run_park", {"limit": limit, "now": now}, count, repeatable=True)

@@ -49,6 +49,7 @@ class Observer:
             "run_claim_alone": self._claimed_alone,
             "run_settle": self._settled,
             "run_retry": self._freed,
+            "run_wake": self._freed,
             "ledger_first_in_run": self._applied,
             "effect_claim_in_run": self._reserved,
             "effect_reclaim": self._reserved,

@@ -46,9 +46,11 @@ class Attempt:
         self._revoked = self._revoked or why
 
     def check(self) -> None:
-        """Raise LeaseLost once this attempt is superseded, cancelled or out of time."""
+        """Raise LeaseLost once this attempt is superseded or cancelled, TimeoutError once late."""
         if why := self.lost:
             raise LeaseLost(f"run {self.run.scope}", token=self.run.token, why=why)
+        if (left := self.remaining()) is not None and left <= 0:
+            raise TimeoutError(f"run {self.run.scope} has taken longer than its job's timeout")
 
     def remaining(self) -> Span | None:
         """Return how long until the handler's timeout; None where it has none."""

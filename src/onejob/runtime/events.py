@@ -19,6 +19,7 @@ _LEVELS = {
     "replica.joined": logging.INFO,
     "run.failed": logging.WARNING,
     "run.unknown": logging.WARNING,
+    "run.after_completion": logging.WARNING,
     "run.stale": logging.WARNING,
     "run.parked": logging.WARNING,
     "run.abandoned": logging.WARNING,

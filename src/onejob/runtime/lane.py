@@ -88,7 +88,7 @@ class ThreadHost:
         """Carry out a command of another loop, between the keeper's own."""
         if self._stopped:
             raise StoreUnavailable(self._where, "this replica is stopping")
-        running = asyncio.run_coroutine_threadsafe(self.own(command), self._loop)
+        running = asyncio.run_coroutine_threadsafe(self._borrowed(command), self._loop)
         return await asyncio.wrap_future(running)
 
     async def pause(self, span: int) -> bool:
@@ -105,14 +105,18 @@ class ThreadHost:
             return False
         if descriptor is None and self.listening:
             return await self._look_often(span)
-        if descriptor is not None:
-            self._loop.add_reader(descriptor, self._woken.set)
-        try:
+        if descriptor is None:
             await _wait(self._woken, span / SECOND)
+            return False
+        self._loop.add_reader(descriptor, self._woken.set)
+        try:
+            # A hint that came with the reply to a command has left the socket already.
+            if not self._hinted():
+                await _wait(self._woken, span / SECOND)
+                return self._hinted()
         finally:
-            if descriptor is not None:
-                self._loop.remove_reader(descriptor)
-        return self._hinted()
+            self._loop.remove_reader(descriptor)
+        return True
 
     def wake(self) -> None:
         """End the pause early."""
@@ -142,6 +146,14 @@ class ThreadHost:
             self._loop.close()
             self.tell(self._over.set)
 
+    async def _borrowed(self, command: Command[T]) -> T:
+        assert self._woken is not None, "the keeper runs in its own loop"
+        try:
+            return self._lane.run(command)
+        finally:
+            # Whatever was read beside the reply is a hint that no socket will show any more.
+            self._woken.set()
+
     async def _try_to_listen(self) -> None:
         try:
             self.listening = self._lane.listen()
@@ -152,8 +164,11 @@ class ThreadHost:
         assert self._woken is not None, "the keeper runs in its own loop"
         left = span / SECOND
         while left > 0:
-            if await _wait(self._woken, min(left, LOOK_SECONDS)) or self._hinted():
-                return self._hinted() or True
+            woken = await _wait(self._woken, min(left, LOOK_SECONDS))
+            if self._hinted():
+                return True
+            if woken:
+                return False
             left -= LOOK_SECONDS
         return False
 

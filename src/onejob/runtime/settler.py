@@ -127,7 +127,7 @@ class Settler:
             return
         [entry] = await self._store.run(ledger.read(settlement.scope, [settlement.key])) or [None]
         if entry is None or entry.state in (EntryState.DONE, EntryState.FAILED):
-            await self._store.run(runs.retry(claim.id))
+            await self._store.run(runs.wake(claim))
 
     def _tell(self, claim: Claim, settlement: Settlement) -> None:
         ids = {"run": claim.id, "token": claim.token, "replica": claim.replica}

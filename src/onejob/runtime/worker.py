@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from onejob.commands import replicas, runs
-from onejob.core.run import Claim, ClaimedRun, Settlement
+from onejob.core.run import Claim, ClaimedRun, End, Outcome, Settlement
 from onejob.core.solitude import Next, Solitude
 from onejob.core.watermark import Watermark, full_probes
 from onejob.errors import OutcomeUnknown, StoreError
@@ -221,6 +221,10 @@ class Worker:
             self._solitude.ended()
             self.waker.wake()
         if attempt.settled:
+            if not isinstance(settlement, End) or settlement.outcome is not Outcome.SUCCEEDED:
+                # It is complete, and stays so; what its handler did afterwards is told too.
+                error = getattr(settlement, "error", None)
+                self._events.emit("run.after_completion", run=attempt.run.id, error=error)
             self.executor.settled(attempt.claim)
         else:
             self.settler.add(attempt.claim, settlement)

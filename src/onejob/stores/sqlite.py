@@ -61,6 +61,7 @@ class SqliteStore:
         self._connections: Connections[sqlite3.Connection] = Connections(self._connect, _usable)
         # Threads of one process take turns here, in order; SQLite's own waiting is a sleep loop.
         self._writing = threading.Lock()
+        self._writer = 0
         self._pid = os.getpid()
         gate.watch(self)
 
@@ -101,10 +102,16 @@ class SqliteStore:
             connection.set_progress_handler(over, 10_000)
             try:
                 with _write(connection):
-                    yield connection
+                    connection.set_authorizer(_ours_to_end)
+                    try:
+                        yield connection
+                    finally:
+                        connection.set_authorizer(None)
                     if over():
                         raise LeaseLost("transaction", token=0, why=_too_long(longest))
-            except sqlite3.OperationalError as error:
+            except sqlite3.DatabaseError as error:
+                if "not authorized" in str(error):
+                    raise UsageError(_NOT_YOURS_TO_END) from error
                 if over() and "interrupted" in str(error):
                     raise LeaseLost("transaction", token=0, why=_too_long(longest)) from error
                 raise
@@ -193,12 +200,17 @@ class SqliteStore:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         if self._pid != os.getpid():
-            self._writing, self._pid = threading.Lock(), os.getpid()
+            self._writing, self._pid, self._writer = threading.Lock(), os.getpid(), 0
+        mine = threading.get_ident()
+        if self._writer == mine:
+            raise UsageError(_WAITS_FOR_ITSELF)
         if not self._writing.acquire(timeout=self._patience / SECOND):
             raise StoreUnavailable(self.where, "another thread has been writing for too long")
+        self._writer = mine
         try:
             yield
         finally:
+            self._writer = 0
             self._writing.release()
 
     @contextmanager
@@ -290,6 +302,15 @@ _FILE_TROUBLE = ("unable to open", "disk I/O", "readonly", "not a database", "ma
 _TORN = "this process was forked while its parent was inside a long transaction on SQLite"
 _TORN_ADVICE = "Fork before the parent uses the store, or exec a new program."
 
+_WAITS_FOR_ITSELF = (
+    "this thread has a transaction of this SQLite file open and would wait for itself. Pass the "
+    "transaction's connection as within=, or do this before or after it."
+)
+_NOT_YOURS_TO_END = (
+    "this transaction commits at the end of its block, or rolls back when the block raises. Do not "
+    "commit, roll back or begin inside it (`with tx:` does; savepoints are fine)."
+)
+
 _NEWEST = "SELECT max(version) FROM {table}"
 _RECORD = "INSERT INTO {table} (version) VALUES (?)"
 _MIGRATION = "CREATE TABLE {exists}{table} (version INTEGER NOT NULL PRIMARY KEY)"
@@ -312,6 +333,11 @@ def _write(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _ours_to_end(action: int, *_: str | None) -> int:
+    """Deny BEGIN, COMMIT and ROLLBACK; everything else, savepoints included, goes on."""
+    return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_TRANSACTION else sqlite3.SQLITE_OK
 
 
 def _script(connection: sqlite3.Connection, text: str) -> None:

@@ -162,6 +162,15 @@ def run_cancel(tables: Tables, now: int, *, id: int, keep: int) -> Rows:
     return [(id,)]
 
 
+def run_wake(tables: Tables, now: int, *, id: int, token: int) -> Rows:
+    """Schedule the run that this very attempt left unknown."""
+    run = tables.runs.get(id)
+    if run is None or run.state != "unknown" or run.token != token:
+        return []
+    run.state, run.due = "scheduled", max(run.due, now)
+    return [(id,)]
+
+
 def run_retry(tables: Tables, now: int, *, id: int) -> Rows:
     """Bring back a parked or unknown run, or the latest end of one whose key is still its own."""
     run = tables.runs.get(id)

@@ -104,6 +104,33 @@ def test_retry_frees_a_parked_or_unknown_run(run: Run, way_out: Settlement) -> N
     assert (again.id, again.due) == (claimed.id, NOW + SECOND)
 
 
+def test_a_run_left_unknown_is_woken_by_the_claim_that_left_it(run: Run) -> None:
+    claimed = running(run)
+    assert settle(run, claimed.claim, LeaveUnknown("no reply"))
+
+    assert run(runs.wake(claimed.claim, now=NOW + HOUR))
+
+    assert state(run, claimed.id) == "scheduled"
+    assert not run(runs.wake(claimed.claim, now=NOW + HOUR))
+
+
+def test_a_late_wake_revives_nothing(run: Run) -> None:
+    """P2: a frozen replica thaws after the run has been settled, executed and ended by others."""
+    claimed = running(run)
+    assert settle(run, claimed.claim, LeaveUnknown("no reply"))
+    assert run(runs.retry(claimed.id, now=NOW))
+    [again] = claim(run, claimed.replica)
+    assert not run(runs.wake(claimed.claim, now=NOW))
+    assert settle(run, again.claim, LeaveUnknown("no reply"))
+    left_by_another = run(runs.wake(claimed.claim, now=NOW))
+    assert run(runs.cancel(again.id, keep=KEEP, now=NOW))
+
+    ended = run(runs.wake(again.claim, now=NOW))
+
+    assert (left_by_another, ended) == (False, False)
+    assert state(run, claimed.id) == "ended"
+
+
 def test_retry_forgives_deaths(run: Run) -> None:
     """A person has looked at it: it is claimed beside others again."""
     claimed = running(run)

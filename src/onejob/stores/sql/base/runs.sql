@@ -278,6 +278,16 @@ WITH latest AS MATERIALIZED (
 )
 SELECT id FROM all_of_it
 
+-- name: run_wake
+-- Only the run that this very attempt left unknown: not one that has ended, or has moved on, since.
+UPDATE {schema}run
+   SET state = 'scheduled',
+       due = CASE WHEN due > {now} THEN due ELSE {now} END
+ WHERE id = :id
+   AND token = :token
+   AND state = 'unknown'
+RETURNING id
+
 -- name: run_park
 -- Looks only at the heads of what is due: an unknown job further back blocks nobody yet.
 WITH known AS (
