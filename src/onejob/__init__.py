@@ -16,12 +16,12 @@ if TYPE_CHECKING:
         Done,
         Effect,
         EffectFailed,
-        EffectInfo,
         Failed,
         NotSent,
         Redo,
         Unknown,
     )
+    from onejob.effects import EffectInfo
     from onejob.errors import (
         EffectUnknown,
         InProgress,
@@ -87,12 +87,12 @@ _HOMES = {
         "Done",
         "Effect",
         "EffectFailed",
-        "EffectInfo",
         "Failed",
         "NotSent",
         "Redo",
         "Unknown",
     ),
+    "onejob.effects": ("EffectInfo",),
     "onejob.errors": (
         "EffectUnknown",
         "InProgress",

@@ -25,7 +25,7 @@ from onejob.core.names import check_name, check_schema
 from onejob.core.time import SECOND, Duration, Span, duration
 from onejob.core.version import version_key
 from onejob.definitions import Definitions
-from onejob.effect import Effects
+from onejob.effects import Effects
 from onejob.errors import SchemaMismatch, StoreError, UsageError
 from onejob.job import Job
 from onejob.outside import Outside

@@ -1,12 +1,11 @@
 """What users say about an effect outside the database, checked before any I/O.
 
-``procedure`` carries it out. The words that a resolver answers with, the errors, and a person's own
-word on an effect that nobody else can settle are here as well.
+``procedure`` carries it out. The words that a resolver answers with, and the errors, are here as
+well; a person's own word on an effect that nobody else can settle is in ``effects``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,17 +13,17 @@ from inspect import Signature as PythonSignature
 from inspect import iscoroutinefunction, signature
 from typing import Any, Final, Literal, TypeAlias
 
-from onejob.commands import ledger, runs
-from onejob.core.effect import Entry, EntryState, IfUnknown, Policy, attempt_of
+from onejob.commands import ledger
+from onejob.core.effect import IfUnknown, Policy
 from onejob.core.keys import provider_key
-from onejob.core.names import check_name
+from onejob.core.names import NAME_BYTES_MAX, check_name
 from onejob.core.payload import Signature
 from onejob.core.payload import fingerprint as fingerprint_of
-from onejob.core.run import Claim, State
-from onejob.core.time import SECOND, Duration, Instant, Span, duration, moment
-from onejob.errors import OnejobError, Refused, UsageError
+from onejob.core.run import Claim
+from onejob.core.time import SECOND, Duration, Span, duration
+from onejob.errors import OnejobError, UsageError
 from onejob.services import Services
-from onejob.steps import Call, Steps, acarry, carry
+from onejob.steps import Call
 
 
 class NotSent(Exception):
@@ -89,6 +88,9 @@ Resolver: TypeAlias = Callable[[Effect], Any]
 
 NO_SPAN: Final = Span(0)
 
+#: Of scope and key together, in UTF-8: a row of PostgreSQL's index holds 2,704, with their kind.
+EFFECT_BYTES_MAX: Final = 2_500
+
 IfUnknownOption: TypeAlias = Literal["raise", "repeat"] | Resolver
 FinalErrors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
 
@@ -134,7 +136,7 @@ class Request:
         try:
             return self.results.encode_result(value)
         except UsageError:
-            return _PLAIN.encode_result(value)
+            return PLAIN.encode_result(value)
 
     def decode(self, text: str | None) -> Any:
         """Read a result back; one that does not fit the hint (a person's, an older release's)
@@ -142,7 +144,7 @@ class Request:
         try:
             return self.results.decode_result(text)
         except UsageError:
-            return _PLAIN.decode_result(text)
+            return PLAIN.decode_result(text)
 
     def refuse_async(self) -> None:
         """Refuse what only a loop could call."""
@@ -151,6 +153,26 @@ class Request:
                 f"effect {self.key!r} got an async function in sync code. Give a plain function, "
                 "or make the handler async and annotate AsyncRun."
             )
+
+
+def check_effect(scope: str, key: str, *, what: str = "effect key") -> None:
+    """Raise UsageError where no store could hold an entry of this name.
+
+    A scope is a name, or ``job/run key``, each of which may be as long as a name.
+    """
+    job, divided, run_key = scope.partition("/") if isinstance(scope, str) else ("", "", "")
+    if divided and len(scope.encode(errors="replace")) > NAME_BYTES_MAX:
+        check_name(job, what="the job of an effect's scope")
+        check_name(run_key, what="the run's key of an effect's scope")
+    else:
+        check_name(scope, what="effect scope")
+    check_name(key, what=what)
+    size = len(scope.encode()) + len(key.encode())
+    if size > EFFECT_BYTES_MAX:
+        raise UsageError(
+            f"{what} and scope are {size:,} bytes of UTF-8 together, the limit is "
+            f"{EFFECT_BYTES_MAX:,}. Use a shorter {what}, or a hash of it."
+        )
 
 
 def request(
@@ -166,7 +188,7 @@ def request(
     run: Claim | None = None,
 ) -> Request:
     """Check everything about an effect, before any I/O."""
-    check_name(key, what="effect key")
+    check_effect(scope, key)
     name = provider_key(services.app, scope, key)
     if options.pass_key_as is not None:
         if options.pass_key_as in kwargs:
@@ -202,7 +224,7 @@ def _results(call: object, key: str, args: Sequence[Any], kwargs: Mapping[str, A
     try:
         given = signature(call)
     except (TypeError, ValueError):  # some of C's functions do not say what they take
-        return _PLAIN
+        return PLAIN
     try:
         given.bind(*args, **kwargs)
     except TypeError as error:
@@ -214,7 +236,7 @@ def _results(call: object, key: str, args: Sequence[Any], kwargs: Mapping[str, A
         typed.check()
     except UsageError:
         # A hint that has no JSON form says nothing about the value: it may be None, or plain.
-        return _PLAIN
+        return PLAIN
     return typed
 
 
@@ -222,7 +244,7 @@ def _plain():  # type: ignore[no-untyped-def]  # without a hint, results are rea
     """Stand in for a call that does not say what it returns."""
 
 
-_PLAIN: Final = Signature.of(_plain, name="effect")
+PLAIN: Final = Signature.of(_plain, name="effect")
 
 
 def _policy(options: Options) -> tuple[Policy, Resolver | None]:
@@ -247,147 +269,3 @@ def _policy(options: Options) -> tuple[Policy, Resolver | None]:
                 f"if_unknown={other!r} must be 'raise', 'repeat', or a function that asks the "
                 "provider and returns Done(result), Redo(), Failed(reason) or Unknown()."
             )
-
-
-@dataclass(frozen=True, slots=True)
-class EffectInfo:
-    """An effect as the ledger has it. ``state`` is claimed, done, failed or unknown."""
-
-    scope: str
-    key: str
-    state: str
-    attempt: int
-    claimed_at: datetime
-    owner: str
-    run_id: int | None
-    result: Any
-    error: str | None
-
-
-class Effects:
-    """``app.effects``: look effects up, and say what happened where only a person can."""
-
-    def __init__(self, services: Callable[[], Services]) -> None:
-        self._services = services
-
-    def get(self, scope: str, key: str) -> EffectInfo | None:
-        """Read one effect; None where it was never claimed."""
-        return carry(_get(scope, key), self._services().run())
-
-    async def aget(self, scope: str, key: str) -> EffectInfo | None:
-        """The same in a loop."""
-        return await acarry(_get(scope, key), self._services().arun())
-
-    def unknown(self, *, limit: int = 100) -> list[EffectInfo]:
-        """Read effects that nobody is working on and whose outcome nobody knows, oldest first."""
-        return carry(_unknown(limit), self._services().run())
-
-    async def aunknown(self, *, limit: int = 100) -> list[EffectInfo]:
-        """The same in a loop."""
-        return await acarry(_unknown(limit), self._services().arun())
-
-    def resolve(
-        self, scope: str, key: str, answer: Literal["done", "redo", "failed"], *, result: Any = None
-    ) -> EffectInfo | None:
-        """Say what happened, after looking it up at the provider.
-
-        ``done`` records ``result`` for whoever repeats the effect, ``failed`` that it was refused
-        for good, and ``redo`` forgets the claim, so that it is called again. A run that waits in
-        state unknown goes on. Returns what the ledger has now. Raises Refused for an effect that is
-        settled already, LookupError for one that was never claimed.
-        """
-        steps = _resolve(scope, key, answer, result, self._services())
-        return carry(steps, self._services().run())
-
-    async def aresolve(
-        self, scope: str, key: str, answer: Literal["done", "redo", "failed"], *, result: Any = None
-    ) -> EffectInfo | None:
-        """The same in a loop."""
-        steps = _resolve(scope, key, answer, result, self._services())
-        return await acarry(steps, self._services().arun())
-
-
-def _entry(scope: str, key: str) -> Steps[Entry | None]:
-    check_name(scope, what="effect scope")
-    check_name(key, what="effect key")
-    found: tuple[Entry, ...] = yield ledger.read(scope, [key])
-    return found[0] if found else None
-
-
-def _get(scope: str, key: str) -> Steps[EffectInfo | None]:
-    entry = yield from _entry(scope, key)
-    return None if entry is None else _info(entry)
-
-
-def _unknown(limit: int) -> Steps[list[EffectInfo]]:
-    entries: tuple[Entry, ...] = yield ledger.unsettled(limit=limit)
-    claimed = {e.run_id for e in entries if e.run_id and e.state is EntryState.CLAIMED}
-    standings = (yield runs.standings(claimed)) if claimed else {}
-    working = {
-        f"{standing.replica}/{standing.token}"
-        for standing in standings.values()
-        if standing.state is State.RUNNING
-    }
-    return [
-        _info(entry)
-        for entry in entries
-        if entry.state is EntryState.UNKNOWN
-        or not (attempt_of(entry.owner) in working or entry.claim_until > entry.now)
-    ]
-
-
-def _resolve(
-    scope: str, key: str, answer: str, result: Any, services: Services
-) -> Steps[EffectInfo | None]:
-    if answer not in ("done", "redo", "failed"):
-        raise UsageError(f"answer={answer!r} must be 'done', 'redo' or 'failed'.")
-    if result is not None and answer != "done":
-        raise UsageError(f"a result belongs to 'done', not to {answer!r}.")
-    recorded = _PLAIN.encode_result(result)
-    entry = yield from _entry(scope, key)
-    if entry is None:
-        raise LookupError(f"no effect {key!r} in {scope!r} was ever claimed.")
-    token = entry.token
-    if entry.state in (EntryState.CLAIMED, EntryState.UNKNOWN):
-        # Under a token of our own: what the earlier caller may still record is refused.
-        taken = ledger.NewEntry(scope, key, f"resolved by {services.owner}")
-        token = yield ledger.reclaim(taken, held=entry.token)
-    elif entry.state is EntryState.FAILED and answer == "redo":
-        yield _recording(scope, key, token, EntryState.UNKNOWN, None, services)
-    else:
-        raise Refused(f"effect {key!r} in {scope!r} is settled: {entry.state}. Nothing changed.")
-    if token is None:
-        raise Refused(f"effect {key!r} in {scope!r} moved meanwhile. Look at it again.")
-    if answer == "redo":
-        yield ledger.release(scope, key, token=token)
-    else:
-        yield _recording(scope, key, token, EntryState(answer), recorded, services)
-    return (yield from _get(scope, key))
-
-
-def _recording(
-    scope: str, key: str, token: Any, state: EntryState, result: str | None, services: Services
-) -> Any:
-    return ledger.record(
-        scope,
-        key,
-        token=token,
-        state=state,
-        result=result,
-        error="resolved as failed" if state is EntryState.FAILED else None,
-        keep=services.keep_effects,
-    )
-
-
-def _info(entry: Entry) -> EffectInfo:
-    return EffectInfo(
-        scope=entry.scope,
-        key=entry.key,
-        state=entry.state.value,
-        attempt=entry.attempt,
-        claimed_at=moment(Instant(entry.claimed)),
-        owner=entry.owner,
-        run_id=entry.run_id or None,
-        result=None if entry.result is None else json.loads(entry.result),
-        error=entry.error,
-    )

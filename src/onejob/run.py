@@ -19,10 +19,9 @@ from zoneinfo import ZoneInfo
 
 from onejob.commands import ledger, runs
 from onejob.core.effect import claimant
-from onejob.core.names import check_name
 from onejob.core.run import Claim, End, Outcome, State
 from onejob.core.time import SECOND, Duration, Instant, in_zone
-from onejob.effect import FinalErrors, IfUnknownOption, Options, Request, request
+from onejob.effect import FinalErrors, IfUnknownOption, Options, Request, check_effect, request
 from onejob.errors import InProgress, UsageError
 from onejob.procedure import perform
 from onejob.runtime.attempt import Attempt
@@ -187,6 +186,7 @@ class _Facts:
             yield from self._complete()
 
     def _first(self, key: str) -> Steps[bool]:
+        check_effect(self._scope, key, what="key")
         keep = self._services.keep_effects
         inserted: bool = yield ledger.first_in_run(self._claim, self._scope, key, keep=keep)
         if not inserted:
@@ -290,7 +290,6 @@ class Run(_Facts):
 
         True: go on, and commit. False: it has been done. Known for as long as effects are kept.
         """
-        check_name(key, what="key")
         return carry(self._first(key), self._services.run(within))
 
     def effect(
@@ -363,7 +362,6 @@ class AsyncRun(_Facts):
 
     async def first(self, key: str, *, within: object) -> bool:
         """Tell whether this is the first time for ``key``; see :meth:`Run.first`."""
-        check_name(key, what="key")
         return await acarry(self._first(key), self._services.arun(within))
 
     async def effect(

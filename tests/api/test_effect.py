@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
+import string
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -504,3 +506,79 @@ def age_claims(app: App, *, seconds: int) -> None:
         connection.execute(
             f"UPDATE {table} SET claimed = claimed - {span}, claim_until = claim_until - {span}"
         )
+
+
+@pytest.mark.parametrize("answer", ["done", "redo", "failed"])
+def test_no_word_on_an_effect_whose_call_is_under_way(app: App, run: Run, answer: Any) -> None:
+    """ "redo" of a call in flight would make it happen twice."""
+    refused: list[str] = []
+
+    def charge() -> str:
+        for scope in ("bill/2026-03", "order"):
+            with pytest.raises(InProgress, match="in progress"):
+                app.effects.resolve(scope, "charge", answer)
+            refused.append(scope)
+        assert app.effects.unknown() == []
+        return "r-1"
+
+    app.effect("order", "charge", lambda: run.effect("charge", charge))
+
+    assert refused == ["bill/2026-03", "order"]
+    assert state_of(app) == state_of(app, scope="order") == "done"
+
+
+def test_a_claim_of_a_superseded_attempt_may_be_settled(app: App, run: Run, again: Any) -> None:
+    def charge() -> str:
+        again()
+        app.effects.resolve("bill/2026-03", "charge", "done", result="r-2")
+        return "r-1"
+
+    with pytest.raises(LeaseLost):
+        run.effect("charge", charge)
+
+    effect = app.effects.get("bill/2026-03", "charge")
+    assert effect is not None
+    assert effect.result == "r-2"
+
+
+@pytest.mark.parametrize("longest", [("j" * 1_024, "\U0001f511" * 256), ("j", "k")])
+def test_every_legal_name_of_a_run_has_room_for_effects(
+    app: App, begin: Begin, longest: tuple[str, str]
+) -> None:
+    """P8: what no index can hold is refused before any I/O, and the rest works in every store."""
+    name, key = longest
+    app.job(name=name)(lambda: None).using(key=key).enqueue()
+    run: Run = begin()
+    scope = f"{name}/{key}"
+    fits = random_text(min(1_024, 2_500 - len(scope.encode())))
+
+    with pytest.raises(UsageError, match=r"2,5\d\d bytes of UTF-8 together|1,025 bytes"):
+        run.effect(fits + "x", Provider(1))
+    with pytest.raises(EffectUnknown):
+        run.effect(fits, Provider(TimeoutError()))
+
+    assert state_of(app, fits, scope) == "unknown"
+    app.effects.resolve(scope, fits, "done", result="r-1")
+    assert run.effect(fits, Provider(2)) == "r-1"
+    with transaction_of(app) as connection:
+        assert run.first(fits[::-1], within=connection)
+        with pytest.raises(UsageError, match=r"together|1,025 bytes"):
+            run.first(fits + "x", within=connection)
+
+
+def test_a_scope_is_a_name_or_a_jobs_and_a_runs() -> None:
+    app = App("postgresql://nobody.invalid/shop")
+
+    for scope in ("s" * 1_025, f"{'j' * 1_025}/k", f"j/{'k' * 1_025}", "", "s ", None):
+        bad: Any = scope
+        with pytest.raises(UsageError):
+            app.effects.get(bad, "charge")
+
+
+def random_text(size: int) -> str:
+    """Text that no store can compress."""
+    return "".join(random.Random(7).choices(string.ascii_letters + string.digits, k=size))
+
+
+def transaction_of(app: App) -> Any:
+    return app.store.transaction(longest=1_000_000)  # type: ignore[arg-type]  # microseconds

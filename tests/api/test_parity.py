@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from onejob import App, AsyncRun, Job, Run
-from onejob.effect import Effects
+from onejob.effects import Effects
 from onejob.job import Using
 from onejob.outside import Outside
 from onejob.queue import Runs

@@ -15,7 +15,7 @@ from onejob.core.time import instant
 from onejob.errors import UsageError
 
 if TYPE_CHECKING:
-    from onejob.effect import EffectInfo
+    from onejob.effects import EffectInfo
 
 #: How many can be listed at once.
 LISTED_MAX = 1_000
