@@ -19,12 +19,16 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A store that processes share. ``calls`` is a file where outside effects leave a line."""
+    """A store that processes share. ``calls`` is a file where outside effects leave a line.
+
+    ``looking`` is where its tables are looked at, if not at ``url``: past a network that breaks.
+    """
 
     dialect: str
     url: str
     schema: str
     calls: Path
+    looking: str = ""
 
     @property
     def prefix(self) -> str:
@@ -39,7 +43,7 @@ class Place:
         """The same for several that see one state of the tables, whoever works on meanwhile."""
         texts = tuple(text.replace("{t}", self.prefix) for text in texts)
         if self.dialect == "postgresql":
-            with psycopg.connect(self.url) as connection:
+            with psycopg.connect(self.looking or self.url) as connection:
                 connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 cursors = [connection.execute(text.encode()) for text in texts]
                 return [each.fetchall() if each.description else [] for each in cursors]

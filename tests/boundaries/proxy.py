@@ -198,9 +198,10 @@ class _Messages:
 
 
 def texts(schema: str) -> Mapping[bytes, str]:
-    """Return each command's name by the text that psycopg sends for it."""
+    """Return each command's name by the text that psycopg sends for it; a commit is one too."""
     catalogue = Catalogue("postgresql", schema)
-    return {catalogue.steps(name, "numbered")[0].text.encode(): name for name in catalogue.names()}
+    known = {catalogue.steps(name, "numbered")[0].text.encode(): name for name in catalogue.names()}
+    return {**known, b"COMMIT": "commit"}
 
 
 def sever(connection: socket.socket) -> None:

@@ -62,7 +62,7 @@ def test_a_black_holed_holder_of_a_transaction_is_taken_over(
 ) -> None:
     """P2, P3: its network is silent inside ``run.transaction()``, and comes back afterwards."""
     enqueue(place, job)
-    fleet.start(working, replace(place, url=proxy.url), False, {})
+    fleet.start(working, replace(place, url=proxy.url, looking=place.url), False, {})
     until(lambda: place.marked("held"), seconds=20, what="it holds")
     heir(place, fleet)
 
@@ -79,7 +79,7 @@ def test_a_holder_in_a_black_hole_is_stopped_before_another_one_starts(
 ) -> None:
     """P6: its lease ends by its own clock, also while a request of its keeper is unanswered."""
     enqueue(place, "linger")
-    fleet.start(working, replace(place, url=proxy.url), False, {})
+    fleet.start(working, replace(place, url=proxy.url, looking=place.url), False, {})
     until(lambda: place.marked("held"), seconds=20, what="it holds")
     heir(place, fleet)
 

@@ -22,6 +22,7 @@ from onejob.errors import StoreUnavailable
 
 COMMANDS = (
     "run_claim",
+    "commit",
     "run_settle",
     "effect_claim_in_run",
     "effect_record",
@@ -43,7 +44,7 @@ def proxy(place: Place) -> Iterator[Proxy]:
 
 
 def behind(proxy: Proxy, place: Place) -> Place:
-    return replace(place, url=proxy.url)
+    return replace(place, url=proxy.url, looking=place.url)
 
 
 @pytest.mark.slow
