@@ -12,7 +12,7 @@ from onejob.core.names import check_name
 from onejob.core.time import SECOND, Duration, duration
 from onejob.effect import FinalErrors, IfUnknownOption, Options, Request, request
 from onejob.procedure import perform
-from onejob.services import Services
+from onejob.services import Services, required
 from onejob.steps import acarry, carry
 
 T = TypeVar("T")
@@ -34,13 +34,13 @@ class Outside:
         the same; if that one rolls back, this one is first.
         """
         services = self._services()
-        answer: bool = services.run(within)(_first(scope, key, services))
+        answer: bool = services.run(required(within))(_first(scope, key, services))
         return answer
 
     async def afirst(self, scope: str, key: str, *, within: object) -> bool:
         """The same in a loop."""
         services = self._services()
-        answer: bool = await services.arun(within)(_first(scope, key, services))
+        answer: bool = await services.arun(required(within))(_first(scope, key, services))
         return answer
 
     def effect(

@@ -11,21 +11,22 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 from zoneinfo import ZoneInfo
 
+from onejob import fences
 from onejob.commands import ledger, runs
 from onejob.core.effect import claimant
 from onejob.core.run import Claim, End, Outcome, State
 from onejob.core.time import SECOND, Duration, Instant, in_zone
 from onejob.effect import FinalErrors, IfUnknownOption, Options, Request, check_effect, request
 from onejob.errors import InProgress, UsageError
+from onejob.fences import Fence
 from onejob.procedure import perform
 from onejob.runtime.attempt import Attempt
-from onejob.services import Services
+from onejob.services import Services, required
 from onejob.steps import Steps, acarry, carry
 from onejob.transaction import open_transaction
 
@@ -36,17 +37,7 @@ _NOTE_CHARACTERS_MAX: Final = 1_000
 _UTC: Final = ZoneInfo("UTC")
 
 
-@dataclass(frozen=True, slots=True)
-class _Fence:
-    """A transaction that holds a run's row until it ends."""
-
-    run: Claim
-    adapter: Any
-
-
 _current: ContextVar[Run | AsyncRun] = ContextVar("onejob_run")
-#: The fenced transactions of this context, so that nothing here waits for its own row.
-_fences: ContextVar[tuple[_Fence, ...]] = ContextVar("onejob_fences", default=())
 
 
 def current_run() -> Run | AsyncRun:
@@ -69,7 +60,8 @@ def entered(run: Run | AsyncRun) -> Iterator[None]:
     """Make ``run`` the current one for the code inside."""
     before = _current.set(run)
     try:
-        yield
+        with fences.none():
+            yield
     finally:
         _current.reset(before)
 
@@ -157,16 +149,17 @@ class _Facts:
     def _outside(self, what: str) -> None:
         """Refuse what would wait for a row that this very context has locked."""
         self._attempt.check()
-        for fence in _fences.get():
-            if fence.run == self._claim and fence.adapter.open:
-                raise UsageError(
-                    f"{what} inside a fenced transaction of the same run would wait for itself: "
-                    "the run is locked until that transaction ends. Move it before or after the "
-                    "transaction."
-                )
+        if any(fence.run == self._claim for fence in fences.around()):
+            raise UsageError(
+                f"{what} inside a fenced transaction of the same run would wait for itself: "
+                "the run is locked until that transaction ends. Move it before or after the "
+                "transaction."
+            )
 
-    def _fenced(self, adapter: Any) -> tuple[_Fence, ...]:
-        return (*(f for f in _fences.get() if f.adapter.open), _Fence(self._claim, adapter))
+    def _fenced(self, within: object, *, ours: bool) -> Fence:
+        services = self._services
+        store, adapter = services.store, services.adapted(within)
+        return Fence(self._claim, store.dialect, store.where, adapter, ours)
 
     def _hold(self) -> Steps[None]:
         self._attempt.check()
@@ -266,11 +259,8 @@ class Run(_Facts):
         with services.store.transaction(longest=services.longest) as connection:
             run = services.run(connection)
             carry(self._hold(), run)
-            before = _fences.set(self._fenced(services.adapted(connection)))
-            try:
+            with fences.inside(self._fenced(connection, ours=True)):
                 yield connection
-            finally:
-                _fences.reset(before)
             if complete:
                 carry(self._complete(), run)
         self._attempt.settled = self._attempt.settled or complete
@@ -281,16 +271,16 @@ class Run(_Facts):
         Your transaction then commits only while this attempt is the valid one. With ``complete``
         the run ends in it as succeeded. Raises LeaseLost: roll back.
         """
-        adapter = self._services.adapted(within)
+        fence = self._fenced(within, ours=False)
         carry(self._fence(complete), self._services.run(within))
-        _fences.set(self._fenced(adapter))
+        fences.add(fence)
 
     def first(self, key: str, *, within: object) -> bool:
         """Tell whether this is the first time for ``key`` in this run, in your transaction.
 
         True: go on, and commit. False: it has been done. Known for as long as effects are kept.
         """
-        return carry(self._first(key), self._services.run(within))
+        return carry(self._first(key), self._services.run(required(within)))
 
     def effect(
         self,
@@ -345,24 +335,21 @@ class AsyncRun(_Facts):
         async with open_transaction(services) as connection:
             run = services.arun(connection)
             await acarry(self._hold(), run)
-            before = _fences.set(self._fenced(services.adapted(connection)))
-            try:
+            with fences.inside(self._fenced(connection, ours=True)):
                 yield connection
-            finally:
-                _fences.reset(before)
             if complete:
                 await acarry(self._complete(), run)
         self._attempt.settled = self._attempt.settled or complete
 
     async def fence(self, *, within: object, complete: bool = False) -> None:
         """Lock this run in a transaction that you opened; see :meth:`Run.fence`."""
-        adapter = self._services.adapted(within)
+        fence = self._fenced(within, ours=False)
         await acarry(self._fence(complete), self._services.arun(within))
-        _fences.set(self._fenced(adapter))
+        fences.add(fence)
 
     async def first(self, key: str, *, within: object) -> bool:
         """Tell whether this is the first time for ``key``; see :meth:`Run.first`."""
-        return await acarry(self._first(key), self._services.arun(within))
+        return await acarry(self._first(key), self._services.arun(required(within)))
 
     async def effect(
         self,

@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from onejob import fences
 from onejob.adapters import adapt, adapt_any
 from onejob.commands.command import Command
 from onejob.core.time import Span
+from onejob.errors import UsageError
 from onejob.runtime.events import Events
 from onejob.stores.protocol import Store
 from onejob.stores.threaded import ThreadedStore
@@ -16,7 +18,7 @@ from onejob.stores.threaded import ThreadedStore
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One process's means. ``wake`` tells the replica in this process, if any, that work arrived."""
+    """One process's means. ``wake`` tells the replica in this process, if any, of new work."""
 
     store: Store
     astore: ThreadedStore
@@ -46,14 +48,14 @@ class Services:
     def run(self, within: object = None) -> Callable[[Command[Any]], Any]:
         """Return what carries a command out in this thread, or in the caller's transaction."""
         if within is None:
-            return self.store.run
+            return self._run_alone
         adapter = adapt(within, dialect=self.store.dialect)
         return lambda command: self.store.run(command, adapter)
 
     def arun(self, within: object = None) -> Callable[[Command[Any]], Awaitable[Any]]:
         """Return the same for the running loop."""
         if within is None:
-            return self.astore.run
+            return self._arun_alone
         adapter = self.adapted(within)
         if hasattr(adapter, "aexecute"):
             return lambda command: self.astore.run(command, adapter)
@@ -63,3 +65,31 @@ class Services:
             return self.store.run(command, adapter)
 
         return here
+
+    def _run_alone(self, command: Command[Any]) -> Any:
+        self._refuse_in_fence(command)
+        return self.store.run(command)
+
+    async def _arun_alone(self, command: Command[Any]) -> Any:
+        self._refuse_in_fence(command)
+        return await self.astore.run(command)
+
+    def _refuse_in_fence(self, command: Command[Any]) -> None:
+        """Refuse a write that would not be part of the fenced transaction open around it."""
+        here = (self.store.dialect, self.store.where)
+        if command.writes and any((f.dialect, f.where) == here for f in fences.around()):
+            raise UsageError(
+                "a fenced transaction is open here, and this write would not be part of it: it "
+                "would commit by itself, or wait for that transaction to end. Pass within=tx with "
+                "its connection, or move the call before or after it."
+            )
+
+
+def required(within: object) -> object:
+    """Return ``within``, or raise UsageError for None where a transaction is the whole point."""
+    if within is None:
+        raise UsageError(
+            "within=None: this is known only together with what your transaction writes. Give its "
+            "connection: within=tx."
+        )
+    return within

@@ -1,0 +1,73 @@
+"""The fenced transactions that are open around this code.
+
+While one is open its run is locked, and on SQLite nobody else can write at all. What we write there
+must go through it: by itself a write would commit whatever becomes of the transaction, or wait for
+it until the lease is lost.
+
+They follow the handler's context, so also into its tasks and into threads that are given it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final
+
+from onejob.core.run import Claim
+
+
+@dataclass(slots=True)
+class Fence:
+    """A transaction that holds a run's row until it ends, in the store of ``dialect`` at ``where``.
+
+    ``ours`` is open for as long as its block lasts; of the caller's own its adapter knows.
+    """
+
+    run: Claim
+    dialect: str
+    where: str
+    adapter: Any
+    ours: bool
+    ended: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Tell whether it still holds the row."""
+        # A connection of ours may serve others after the block: it is not asked.
+        return not self.ended and (self.ours or self.adapter.open)
+
+
+_around: Final[ContextVar[tuple[Fence, ...]]] = ContextVar("onejob_fences", default=())
+
+
+def around() -> tuple[Fence, ...]:
+    """Return those that are open around this code, the outermost first."""
+    return tuple(fence for fence in _around.get() if fence.open)
+
+
+def add(fence: Fence) -> None:
+    """Take note of a transaction of the caller's, until it ends."""
+    _around.set((*around(), fence))
+
+
+@contextmanager
+def inside(fence: Fence) -> Iterator[None]:
+    """Note that the code inside runs in a transaction of ours."""
+    before = _around.set((*around(), fence))
+    try:
+        yield
+    finally:
+        fence.ended = True
+        _around.reset(before)
+
+
+@contextmanager
+def none() -> Iterator[None]:
+    """Begin a handler: what an earlier one left in this thread is not around it."""
+    before = _around.set(())
+    try:
+        yield
+    finally:
+        _around.reset(before)
