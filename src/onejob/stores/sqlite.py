@@ -164,6 +164,11 @@ class SqliteStore:
         opening = ["PRAGMA journal_mode = WAL;", _MIGRATION.format(table=table, exists="") + ";"]
         return migrate.as_script(self.catalogue, opening)
 
+    def changes_seen(self) -> int:
+        """Return the change counter as an idle connection of this store sees it."""
+        with self._mapped(), self._connections.lend() as connection:
+            return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
     def reap(self) -> None:
         """Close connections that have been idle for long enough."""
         self._connections.reap()
@@ -250,21 +255,23 @@ class SqliteStore:
 
 
 class SqliteLane:
-    """A keeper's own connection. The file's change counter serves as the hint."""
+    """A keeper's own connection. The file's change counter serves as the hint.
+
+    One connection for both: ``data_version`` moves when *another* connection commits, so the
+    keeper's own renewals are no hints.
+    """
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
-        self._watch: sqlite3.Connection | None = None
         self._listening = False
         self._version = -1
-        gate.watch(self)
 
     def run(self, command: Command[T]) -> T:
         """Carry out a command on the lane's own connection."""
         return self._store.run(command)
 
     def listen(self) -> bool:
-        """Watch ``data_version``: it moves when another connection commits; a look costs µs."""
+        """Watch the change counter; a look costs microseconds."""
         self._listening = True
         self.hinted()
         return True
@@ -274,23 +281,14 @@ class SqliteLane:
         return None
 
     def hinted(self) -> bool:
-        """Tell whether anybody has committed since the last call."""
+        """Tell whether anybody else has committed since the last call."""
         if not self._listening:
             return False
-        with gate.use():
-            if self._watch is None:
-                self._watch = sqlite3.connect(
-                    self._store.path, isolation_level=None, check_same_thread=False
-                )
-            before = self._version
-            self._version = int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+        before, self._version = self._version, self._store.changes_seen()
         return self._version != before
 
     def close(self) -> None:
-        """Close both connections; they are opened anew when they are needed."""
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            watch.close()
+        """Close the connection; it is opened anew when it is needed."""
         self._store.close()
 
 
