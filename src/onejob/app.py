@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,6 +24,7 @@ from onejob.core.lease import LEAST_LEASE
 from onejob.core.names import check_name, check_schema
 from onejob.core.time import SECOND, Duration, Span, duration
 from onejob.core.version import version_key
+from onejob.counts import check_count
 from onejob.definitions import Definitions
 from onejob.effects import Effects
 from onejob.errors import SchemaMismatch, StoreError, UsageError
@@ -96,8 +97,6 @@ class App(Definitions):
         self.name = check_name(self.schema if name is None else name, what="app name")
         if version is not None:
             version_key(version)
-        if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
-            raise UsageError(f"concurrency={concurrency!r} must be a whole number from 1.")
         self._single_machine = single_machine
         self._settings = Settings(
             name=self.name,
@@ -108,9 +107,15 @@ class App(Definitions):
             poll=duration(poll, what="poll", least=Span(SECOND // 100)),
             keep=duration(keep, what="keep"),
             keep_effects=duration(keep_effects, what="keep_effects"),
-            concurrency=concurrency,
+            concurrency=check_count(concurrency, what="concurrency"),
             grace=duration(grace, what="grace"),
         )
+        if self._settings.keep_effects < self._settings.keep:
+            raise UsageError(
+                f"keep_effects={keep_effects!r} is shorter than keep={keep!r}: a run that is kept "
+                "can be retried, and would repeat the effects that were forgotten. Keep effects at "
+                "least as long as runs."
+            )
         super().__init__(self._services)
         self.events = Events()
         self.runs = Runs(self._services)
@@ -200,8 +205,12 @@ class App(Definitions):
             default,
             host=socket.gethostname(),
             pid=os.getpid(),
-            queues=tuple(sorted(known if queues is None else set(queues))),
-            concurrency=default.concurrency if concurrency is None else concurrency,
+            queues=tuple(sorted(known if queues is None else _checked(queues))),
+            concurrency=(
+                default.concurrency
+                if concurrency is None
+                else check_count(concurrency, what="concurrency")
+            ),
             grace=default.grace if grace is None else duration(grace, what="grace"),
             work=work,
             schedule=schedule,
@@ -324,6 +333,13 @@ class App(Definitions):
     def _defined(self, job: Job[..., ..., Any]) -> None:
         if self._serving is not None:
             log.warning("job %s is defined after the start: this replica lacks it", job.name)
+
+
+def _checked(queues: object) -> set[str]:
+    """Return the queues to serve; a text would be read as one queue for each of its letters."""
+    if isinstance(queues, str) or not isinstance(queues, Collection) or not queues:
+        raise UsageError(f"queues={queues!r} must be a list of names, such as ['default'].")
+    return {check_name(queue, what="queue") for queue in queues}
 
 
 def open_store(url: urls.Url, schema: str) -> AnyStore:

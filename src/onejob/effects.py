@@ -12,6 +12,7 @@ from onejob.commands import ledger, runs
 from onejob.core.effect import Entry, EntryState, attempt_of
 from onejob.core.run import State
 from onejob.core.time import SECOND, Instant, moment
+from onejob.counts import LISTED_MAX, check_count
 from onejob.effect import PLAIN, check_effect
 from onejob.errors import InProgress, Refused, UsageError
 from onejob.services import Services
@@ -89,6 +90,7 @@ def _get(scope: str, key: str) -> Steps[EffectInfo | None]:
 
 
 def _unknown(limit: int) -> Steps[list[EffectInfo]]:
+    check_count(limit, what="limit", most=LISTED_MAX)
     entries: tuple[Entry, ...] = yield ledger.unsettled(limit=limit)
     in_flight = yield from _in_flight(entries)
     return [_info(entry) for entry in entries if entry not in in_flight]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import update_wrapper
@@ -25,7 +25,7 @@ from onejob.commands.runs import NewRun
 from onejob.core.names import check_name
 from onejob.core.payload import Signature, fingerprint
 from onejob.core.retry import OnLoss, Retry
-from onejob.core.time import Duration, Span, duration, instant
+from onejob.core.time import LATEST, Duration, Span, duration, instant
 from onejob.errors import UsageError
 from onejob.queue import Enqueued, enqueue
 from onejob.run import AsyncRun, Run, entered
@@ -122,11 +122,11 @@ class Job(Generic[C, P, R]):
         """The same in a loop."""
         return await self.using().aenqueue(*args, **kwargs)
 
-    def enqueue_many(self, items: Sequence[Mapping[str, Any]]) -> list[Enqueued]:
+    def enqueue_many(self, items: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
         """Make many runs, each from the arguments of one item by name; see :class:`Using`."""
         return self.using().enqueue_many(items)
 
-    async def aenqueue_many(self, items: Sequence[Mapping[str, Any]]) -> list[Enqueued]:
+    async def aenqueue_many(self, items: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
         """The same in a loop."""
         return await self.using().aenqueue_many(items)
 
@@ -147,12 +147,19 @@ class Job(Generic[C, P, R]):
         """
         if key is not None and not callable(key):
             check_name(key, what="key")
+        later = Span(0) if delay is None else duration(delay, what="delay")
+        due = None if at is None else instant(at, what="at")
+        if due is not None and due + later > LATEST:
+            raise UsageError(
+                f"at={at}, delay={delay!r}: the run would be due after 9999-12-30, where datetimes "
+                "end. Give an earlier time."
+            )
         return Using(
             self,
             self._services,
             key=key,
-            delay=Span(0) if delay is None else duration(delay, what="delay"),
-            at=None if at is None else instant(at, what="at"),
+            delay=later,
+            at=due,
             priority=self.options.priority if priority is None else check_priority(priority),
             within=within,
         )
@@ -195,7 +202,7 @@ class Using(Generic[P]):
         """The same in a loop."""
         return (await self._asend([self._run(args, kwargs)]))[0]
 
-    def enqueue_many(self, items: Sequence[Mapping[str, Any]]) -> list[Enqueued]:
+    def enqueue_many(self, items: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
         """Make many runs; answers in the order of ``items``.
 
         Every item is checked before anything is sent. A thousand at a time are made together; with
@@ -203,7 +210,7 @@ class Using(Generic[P]):
         """
         return self._send(self._runs(items))
 
-    async def aenqueue_many(self, items: Sequence[Mapping[str, Any]]) -> list[Enqueued]:
+    async def aenqueue_many(self, items: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
         """The same in a loop."""
         return await self._asend(self._runs(items))
 
@@ -219,13 +226,21 @@ class Using(Generic[P]):
         services.wake()
         return answers
 
-    def _runs(self, items: Sequence[Mapping[str, Any]]) -> list[NewRun]:
-        if isinstance(self.key, str) and len(items) > 1:
+    def _runs(self, items: Iterable[Mapping[str, Any]]) -> list[NewRun]:
+        given: Any = items
+        listed = list(given) if isinstance(given, Iterable) else [given]
+        for item in listed:
+            if not isinstance(item, Mapping):
+                raise UsageError(
+                    f"enqueue_many needs the arguments of each run by name, not {item!r}: "
+                    "enqueue_many([{'image_id': 1}, {'image_id': 2}])."
+                )
+        if isinstance(self.key, str) and len(listed) > 1:
             raise UsageError(
-                f"key={self.key!r} would name {len(items)} runs at once, of which one is made. "
+                f"key={self.key!r} would name {len(listed)} runs at once, of which one is made. "
                 "Give a function of the arguments: key=lambda a: f\"img-{a['image_id']}\"."
             )
-        return [self._run((), item) for item in items]
+        return [self._run((), item) for item in listed]
 
     def _run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewRun:
         signature, options = self.job.signature, self.job.options

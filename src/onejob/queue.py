@@ -13,8 +13,10 @@ from typing import Any, Final
 from onejob.commands import runs, views
 from onejob.commands.runs import Known, Made, NewRun
 from onejob.commands.views import RunView
-from onejob.core.run import RunId
+from onejob.core.names import check_name
+from onejob.core.run import Outcome, RunId, State
 from onejob.core.time import SECOND, Duration, Instant, duration, moment
+from onejob.counts import LISTED_MAX, check_count
 from onejob.errors import InProgress, OutcomeUnknown, UsageError
 from onejob.services import Services
 from onejob.steps import Steps, acarry, carry
@@ -24,6 +26,8 @@ BATCH: Final = 1_000
 
 #: How often a key is tried whose run cannot be seen: it was deleted, or is not committed yet.
 ROUNDS: Final = 5
+
+_STATES: Final = (*map(str, State), *map(str, Outcome))
 
 _LOOK_FIRST: Final = 0.02
 _LOOK_LONGEST: Final = 1.0
@@ -179,8 +183,12 @@ def _get(run_id: int) -> Steps[RunInfo | None]:
 
 
 def _find(*, job: str, key: str, state: str, schedule: str, limit: int) -> Steps[list[RunInfo]]:
-    if not 1 <= limit <= 10_000:
-        raise UsageError(f"limit={limit!r} must be from 1 to 10,000.")
+    check_count(limit, what="limit", most=LISTED_MAX)
+    for what, name in (("job", job), ("key", key), ("schedule", schedule)):
+        if name != "":
+            check_name(name, what=what)
+    if state != "" and state not in _STATES:
+        raise UsageError(f"state={state!r} is none. Give one of {', '.join(_STATES)}; '' is any.")
     found: tuple[RunView, ...] = yield views.runs(
         job=job, state=state, key=key, schedule=schedule, limit=limit
     )

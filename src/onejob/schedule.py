@@ -21,6 +21,7 @@ from onejob.core.cron import Cron
 from onejob.core.names import check_name
 from onejob.core.schedule import CatchUp, Every, Overlap, Policy, Timing
 from onejob.core.time import SECOND, Duration, Instant, Span, duration, instant, moment, zone
+from onejob.counts import check_count
 from onejob.errors import UsageError
 from onejob.job import Job
 from onejob.runtime.settings import Declared
@@ -50,7 +51,7 @@ class ScheduleOptions:
         late = self.max_lateness
         return Policy(
             catch_up=CatchUp(self.catch_up),
-            catch_up_cap=self.catch_up_cap,
+            catch_up_cap=check_count(self.catch_up_cap, what="catch_up_cap"),
             max_lateness=None if late is None else duration(late, what="max_lateness"),
             overlap=Overlap(self.overlap),
         )
@@ -75,7 +76,10 @@ def declare(job: Job[Any, Any, Any], timing: Timing, options: ScheduleOptions) -
     Its arguments are checked now: a fire time is no moment to find out that they do not fit.
     """
     policy = options.policy()
-    given = {} if options.args is None else dict(options.args)
+    asked: object = {} if options.args is None else options.args
+    if not isinstance(asked, Mapping):
+        raise UsageError(f"args={asked!r} must be the arguments by name: args={{'tenant': 42}}.")
+    given = dict(asked)
     bound = job.signature.bind((), given)
     # Hints are resolved only where there is a value: a class may be defined after its job.
     args = job.signature.encode(bound) if bound else "{}"

@@ -31,6 +31,7 @@ from onejob import App, SchemaMismatch, StoreUnavailable, UsageError
         {"concurrency": 0},
         {"concurrency": True},
         {"concurrency": 2.5},
+        {"keep": "30d", "keep_effects": "29d"},
     ],
 )
 def test_an_app_that_cannot_be_right_is_refused_when_it_is_built(option: dict[str, Any]) -> None:
@@ -235,3 +236,23 @@ def test_a_replica_in_the_thread_leaves_no_room_for_one_in_the_loop(sqlite_app: 
     with pytest.raises(UsageError, match="a replica already"):
         asyncio.run(scenario())
     assert sqlite_app._serving is not None
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"queues": "default"},
+        {"queues": []},
+        {"queues": [" default"]},
+        {"queues": 7},
+        {"concurrency": 0},
+        {"concurrency": True},
+        {"concurrency": "4"},
+        {"concurrency": 2.5},
+        {"grace": -1},
+    ],
+)
+def test_a_replica_that_cannot_be_right_is_refused(option: dict[str, Any]) -> None:
+    """The text "default" would be read as seven queues of a letter each."""
+    with pytest.raises(UsageError):
+        App("memory://").serving(**option)

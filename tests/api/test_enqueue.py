@@ -266,3 +266,70 @@ def wait_until_somebody_waits(app: App) -> None:
             if waiting:
                 return
     raise AssertionError("nobody waits")
+
+
+def test_what_no_datetime_can_show_is_refused_and_hides_nothing(app: App) -> None:
+    """One such run made every listing fail."""
+    job = app.job(name="far")(lambda: None)
+    last = datetime(9999, 12, 31, tzinfo=UTC)
+
+    with pytest.raises(UsageError, match="9999"):
+        job.using(at=last, delay="2d")
+    with pytest.raises(UsageError, match="9999"):
+        job.using(at=last + timedelta(seconds=1))
+    latest = job.using(at=last).enqueue().run_id
+    beyond = job.using(at=last).enqueue().run_id
+    with app.store.transaction(longest=1_000_000) as connection:  # type: ignore[arg-type]
+        table = "onejob_run" if app.store.dialect == "sqlite" else f'"{app.schema}".run'
+        connection.execute(f"UPDATE {table} SET due = due + 86400000000 WHERE id = {beyond}")
+
+    assert {run.id: run.due for run in app.runs.find()} == {latest: last, beyond: last}
+
+
+@pytest.mark.parametrize("items", [None, 7, "text", [7], {"image_id": 1}, [None]])
+def test_what_is_no_list_of_arguments_is_refused(job: Any, items: Any) -> None:
+    with pytest.raises(UsageError, match="arguments of each run by name"):
+        job.enqueue_many(items)
+
+
+def test_many_may_come_from_a_generator(job: Any) -> None:
+    items = ({"image_id": number} for number in range(3))
+
+    answers = job.using(key=lambda a: f"img-{a['image_id']}").enqueue_many(items)
+
+    assert [answer.key for answer in answers] == ["img-0", "img-1", "img-2"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"limit": "5"},
+        {"limit": 2.5},
+        {"limit": True},
+        {"limit": 0},
+        {"limit": 10_001},
+        {"state": "bogus"},
+        {"state": None},
+        {"key": "\ud800"},
+        {"job": 7},
+        {"schedule": "a\0b"},
+    ],
+)
+def test_a_look_that_cannot_be_right_is_refused(asked: Any) -> None:
+    """P8: a misspelt state is no empty list, and the store's host does not even exist."""
+    app = App("postgresql://nobody.invalid/shop")
+
+    with pytest.raises(UsageError):
+        app.runs.find(**asked)
+    if "limit" in asked:
+        with pytest.raises(UsageError):
+            app.effects.unknown(**asked)
+
+
+def test_runs_are_found_by_state_and_by_outcome(app: App, job: Any) -> None:
+    run = job.enqueue(1)
+    app.runs.cancel(run.run_id)
+
+    assert [found.id for found in app.runs.find(state="cancelled")] == [run.run_id]
+    assert [found.id for found in app.runs.find(state="ended")] == [run.run_id]
+    assert app.runs.find(state="timed out") == app.runs.find(state="running") == []

@@ -29,6 +29,11 @@ def report(tenant: int = 1) -> None: ...
         ("0 2 * * *", {"priority": 11}, "priority"),
         ("0 2 * * *", {"args": {"tennant": 1}}, "tennant"),
         ("0 2 * * *", {"args": {"tenant": "one"}}, r"args\.tenant"),
+        ("0 2 * * *", {"args": [1]}, "arguments by name"),
+        ("0 2 * * *", {"args": [("tenant", 1)]}, "arguments by name"),
+        ("0 2 * * *", {"args": ""}, "arguments by name"),
+        ("0 2 * * *", {"catch_up_cap": "3"}, "catch_up_cap"),
+        ("0 2 * * *", {"catch_up_cap": True}, "catch_up_cap"),
     ],
 )
 def test_a_bad_schedule_is_refused_when_it_is_written(

@@ -31,6 +31,9 @@ LONGEST: Final = Span(365_250 * DAY)
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+LATEST: Final = Instant((datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // _MICROSECOND)
+"""The last instant that work may be due: a datetime can hold it in every time zone."""
+_LAST_MOMENT: Final = Instant((datetime.max.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND)
 _UNITS: Final = {
     "us": 1,
     "ms": 1_000,
@@ -167,8 +170,11 @@ def instant(value: datetime, *, what: str) -> Instant:
 
 
 def moment(at: Instant) -> datetime:
-    """Turn an instant into an aware datetime in UTC."""
-    return EPOCH + timedelta(microseconds=at)
+    """Turn an instant into an aware datetime in UTC.
+
+    One after year 9999, which no datetime can hold, becomes the latest: looking never fails.
+    """
+    return EPOCH + timedelta(microseconds=at if at <= _LAST_MOMENT else LATEST)
 
 
 def in_zone(at: Instant, tz: ZoneInfo) -> datetime:
