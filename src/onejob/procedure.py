@@ -12,6 +12,7 @@ error, so that the retry policy comes back later: the first request may still be
 from __future__ import annotations
 
 import socket
+from inspect import isawaitable, iscoroutine
 from typing import Any, Final
 
 from onejob.commands import ledger, runs
@@ -38,8 +39,6 @@ ROUNDS: Final = 5
 #: How often an outcome is written before its store's error is raised.
 RECORD_TRIES: Final = 3
 
-_CAUSES_MAX: Final = 10
-
 
 def perform(asked: Request, events: Events) -> Steps[Any]:
     """Make an effect happen once: the procedure, for either colour."""
@@ -51,6 +50,11 @@ def perform(asked: Request, events: Events) -> Steps[Any]:
         if entry is None:
             yield from _still_holds(asked)
             continue
+        if entry.token == 0:
+            raise UsageError(
+                f"key {asked.key!r} in {asked.scope!r} was used with first(), which calls nobody. "
+                "Give the effect a key of its own."
+            )
         owner, content = asked.entry.owner, asked.entry.fingerprint
         if entry.owner == owner and entry.state is EntryState.CLAIMED:
             # A claim of this very call, whose reply was lost or came too late to be seen.
@@ -115,6 +119,16 @@ def _call(asked: Request, token: Token, events: Events, *, first: bool) -> Steps
     except Exception as error:
         yield from _failed(asked, token, error, events, first=first)
         raise
+    if isawaitable(value):
+        # Called in a function, it was only made and never begun.
+        if iscoroutine(value):
+            value.close()
+        unsent = NotSent(
+            "the call returned something to await, and nothing awaited it. Use an async handler "
+            "with AsyncRun, or a call that does its work itself"
+        )
+        yield from _failed(asked, token, unsent, events, first=first)
+        raise unsent
     return (yield from _done(asked, token, value, events))
 
 
@@ -235,12 +249,15 @@ def _unknown(asked: Request, why: str) -> EffectUnknown:
 
 
 def _not_sent(error: BaseException) -> bool:
-    cause: BaseException | None = error
-    for _ in range(_CAUSES_MAX):
-        if isinstance(cause, NotSent | ConnectionRefusedError | socket.gaierror):
-            return True
-        cause = None if cause is None else cause.__cause__
-    return False
+    """Tell whether the call certainly reached nobody.
+
+    A refused connection says so only where it is all that happened: as the cause of another error
+    it may have been the second request, after a first one that went out.
+    """
+    if isinstance(error, NotSent):
+        return True
+    alone = error.__cause__ is None and error.__context__ is None
+    return alone and isinstance(error, ConnectionRefusedError | socket.gaierror)
 
 
 def _text(error: BaseException) -> str:

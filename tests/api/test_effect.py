@@ -203,14 +203,33 @@ def test_what_was_not_sent_is_released_and_may_be_tried_again(
     assert run.effect("charge", provider) == "r-1"
 
 
-def test_not_sent_is_found_in_the_causes(app: App, run: Run) -> None:
+def test_a_refused_connection_among_the_causes_proves_nothing(app: App, run: Run) -> None:
+    """E13: it may have been the second request, after a first one that went out."""
+
     def charge() -> None:
         raise OSError("request failed") from ConnectionRefusedError(111, "refused")
 
-    with pytest.raises(OSError, match="request failed"):
+    with pytest.raises(EffectUnknown, match="request failed"):
         run.effect("charge", charge)
 
+    assert state_of(app) == "unknown"
+
+
+def test_a_call_that_only_makes_a_coroutine_has_sent_nothing(app: App, run: Run) -> None:
+    async def send() -> None: ...
+
+    with pytest.raises(NotSent, match="nothing awaited it"):
+        run.effect("charge", lambda: send())
+
     assert state_of(app) == "absent"
+
+
+def test_a_key_of_first_is_no_effect_that_was_called(app: App, run: Run) -> None:
+    with run.transaction() as tx:
+        assert run.first("charge", within=tx)
+
+    with pytest.raises(UsageError, match=r"used with first\(\)"):
+        run.effect("charge", lambda: None)
 
 
 def test_a_final_refusal_is_recorded_and_said_again(app: App, run: Run, again: Any) -> None:

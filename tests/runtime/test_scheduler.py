@@ -259,7 +259,8 @@ def test_a_schedule_that_has_no_first_fire_time_to_compute_stops_alone_too(stage
 
 def test_a_new_definition_replaces_the_old_one_and_fires_from_now_on(stage: Stage) -> None:
     """A16: each fire time once while both versions live, the newer one's definition in force."""
-    faster = report(definition="v2", timing=Every(Span(5 * SECOND), Instant(0)))
+    five = Every(Span(5 * SECOND), Instant(0))
+    faster = report(definition="v2", timing=five, timing_text="every 5 s")
 
     async def scene() -> None:
         Desk(stage, report(), id="old")
@@ -358,13 +359,32 @@ def test_fire_times_that_were_due_under_the_old_definition_are_told(stage: Stage
         await stage.passes(5)
         first.leave()
         await stage.passes(20)
-        Desk(stage, report(definition="v2"), id="second")
+        Desk(stage, report(definition="v2", timing_text="another"), id="second")
         await stage.passes(1)
 
     stage.play(scene())
 
     [event] = [e for e in stage.store.tables.events if e.kind == "tick.missed"]
     assert json.loads(event.detail)["newest"][0]["reason"] == "redefined"
+
+
+def test_what_was_due_stays_due_when_a_deploy_changes_anything_but_the_timing(
+    stage: Stage,
+) -> None:
+    """A deploy over the fire time must not cost a night: the catch-up rule decides."""
+
+    async def scene() -> None:
+        first = Desk(stage, report(), id="first")
+        await stage.passes(5)
+        first.leave()
+        await stage.passes(20)
+        Desk(stage, report(definition="v2"), id="second")
+        await stage.passes(1)
+
+    stage.play(scene())
+
+    assert fire_times(stage) == [20]
+    assert stored(stage).definition == "v2"
 
 
 def test_a_replica_without_a_lease_ticks_nothing(stage: Stage) -> None:

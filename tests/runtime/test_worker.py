@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from onejob.commands import replicas, runs
-from onejob.core.run import Claim, ReplicaId, RunId, Token
+from onejob.core.run import Again, Claim, Outcome, ReplicaId, RunId, Token
 from onejob.core.time import DAY, SECOND
 from onejob.core.watermark import full_probes
 from onejob.runtime.attempt import Attempt
@@ -256,6 +256,33 @@ def test_what_ended_and_waits_to_be_settled_is_not_found_again(stage: Stage) -> 
 
 
 # A lease that is lost
+
+
+def test_an_older_attempt_that_ends_late_does_not_hide_the_newer_one(stage: Stage) -> None:
+    """P2: the run came back to this very process while its old handler was still cleaning up."""
+
+    async def slow_to_go(attempt: Attempt) -> None:
+        try:
+            await asyncio.sleep(2 * RECONCILE_LEASES * LEASE / SECOND)
+        except asyncio.CancelledError:
+            await asyncio.sleep(10)
+            raise
+
+    async def scene() -> Shift:
+        shift = Shift(stage, slow_to_go)
+        first = shift.member
+        stage.enqueue("report", "one")
+        await stage.passes(3)
+        [held] = stage.store.run(runs.held(first.id))
+        first.lost = "could not renew"
+        shift.worker.lost(first)
+        stage.store.run(replicas.leave(first.id))
+        stage.store.run(runs.settle([(held.claim, Again(0, Outcome.FAILED))], keep=DAY))
+        shift.worker.joined(stage.member("again", lease=DAY, jobs=("report",)))
+        await stage.passes(RECONCILE_LEASES * LEASE / SECOND + 20)
+        return shift
+
+    assert stage.play(scene()).ran == [("one", 1), ("one", 2)]
 
 
 def test_a_lost_membership_stops_claiming_until_the_next_one(stage: Stage) -> None:

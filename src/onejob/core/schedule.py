@@ -102,7 +102,11 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What happens when a fire time comes and the run before it has not ended."""
+    """What happens when a fire time comes and the run before it has not ended.
+
+    The runs that one tick makes (``catch_up="all"``) are one answer to one outage: they are made
+    together, and do not count as being in each other's way.
+    """
 
     SKIP = "skip"
     ALLOW = "allow"

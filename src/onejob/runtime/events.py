@@ -18,6 +18,7 @@ _LEVELS = {
     "replica.left": logging.INFO,
     "replica.joined": logging.INFO,
     "run.failed": logging.WARNING,
+    "run.retried": logging.INFO,
     "run.unknown": logging.WARNING,
     "run.after_completion": logging.WARNING,
     "run.stale": logging.WARNING,

@@ -15,7 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 from onejob.core.capacity import Capacity
-from onejob.core.retry import MAX_INTERRUPTIONS, Cancel, GiveUp, RetryAt, after_failure
+from onejob.core.retry import (
+    MAX_INTERRUPTIONS,
+    Cancel,
+    RetryAt,
+    RetryLater,
+    after_failure,
+)
 from onejob.core.run import (
     ERROR_CHARACTERS,
     Again,
@@ -32,7 +38,7 @@ from onejob.core.time import SECOND, Instant
 from onejob.errors import EffectUnknown, LeaseLost, UsageError
 from onejob.runtime.attempt import Attempt, Executable
 from onejob.runtime.clock import Clock
-from onejob.runtime.events import Events
+from onejob.runtime.events import Events, log
 from onejob.runtime.membership import Membership
 
 #: How long a process whose threads did not end in time is given to end itself.
@@ -90,7 +96,7 @@ class Executor:
             self._events.emit("run.lost", run=id, token=attempt.run.token, why=membership.lost)
             task = self._running.get(attempt)
             if task is None:
-                self.attempts.pop(id)
+                self._forget(attempt)
             elif self._executables[attempt.run.job].is_async:
                 task.cancel()
         self._freed()
@@ -112,7 +118,7 @@ class Executor:
             attempt.revoke("its replica is stopping")
             if self._executables[attempt.run.job].is_async:
                 task.cancel()
-            elif self.attempts.pop(attempt.run.id, None) is attempt:
+            elif self._forget(attempt):
                 # A little later than at once: this process is about to end, and with it the thread.
                 self._finished(attempt, self._interrupted(attempt, EXIT_SPAN))
         tasks = [task for a, task in self._running.items() if self._executables[a.run.job].is_async]
@@ -120,6 +126,13 @@ class Executor:
             await asyncio.wait(tasks, timeout=5)
         self._threads.shutdown(wait=False, cancel_futures=True)
         return left
+
+    def _forget(self, attempt: Attempt) -> bool:
+        """Forget this attempt, and no newer one of the same run that is here as well."""
+        if self.attempts.get(attempt.run.id) is not attempt:
+            return False
+        del self.attempts[attempt.run.id]
+        return True
 
     def _fill(self) -> None:
         while self._waiting and len(self._running) < self.capacity.slots:
@@ -129,7 +142,7 @@ class Executor:
                 self._finished(attempt, Park())
             elif not attempt.membership.valid(self._clock.now()):
                 # Claimed under a lease that has ended since: somebody else may have it by now.
-                self.attempts.pop(attempt.run.id, None)
+                self._forget(attempt)
             else:
                 work = self._execute(attempt, executable)
                 self._running[attempt] = asyncio.get_running_loop().create_task(work)
@@ -150,7 +163,7 @@ class Executor:
             self._running.pop(attempt, None)
             self.capacity.ended(self._clock.now() - started)
             if settlement is None:
-                self.attempts.pop(attempt.run.id, None)
+                self._forget(attempt)
             elif self.attempts.get(attempt.run.id) is attempt:
                 self._finished(attempt, settlement)
             if not self._draining:
@@ -216,11 +229,18 @@ class Executor:
             now=Instant(attempt.run.claimed),
             jitter=self._random.random(),
         )
-        match decision:
-            case RetryAt(delay):
-                return Again(delay, why, _text(error))
-            case GiveUp():
-                return End(why, error=_text(error))
+        if isinstance(decision, RetryAt):
+            self._log(attempt, error, why, f"again in {decision.delay / SECOND:.1f} s")
+            return Again(decision.delay, why, _text(error))
+        self._log(attempt, error, why, decision.reason)
+        return End(why, error=_text(error))
+
+    @staticmethod
+    def _log(attempt: Attempt, error: BaseException, why: Outcome, after: str) -> None:
+        if not isinstance(error, RetryLater):
+            run = attempt.run
+            where = f"run {run.id} ({run.scope}) attempt {run.attempt}"
+            log.warning("%s %s: %s", where, why, after, exc_info=error)
 
     @staticmethod
     def _interrupted(attempt: Attempt, delay: int = 0) -> Settlement:

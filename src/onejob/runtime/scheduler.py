@@ -122,9 +122,16 @@ class Scheduler:
     async def _define(
         self, declared: Declared, old: Schedule | None, superseded: tuple[str, ...], now: int
     ) -> bool:
-        """Store a definition; it starts anew from now and never fills in the past."""
+        """Store a definition; a new timing starts anew from now and never fills in the past.
+
+        Where the timing is the old one (another argument, another policy), what is due stays due:
+        the next tick decides by the catch-up rule.
+        """
+        kept = old is not None and (old.timing, old.job) == (declared.timing_text, declared.job)
         try:
             next_fire, broken = first_fire(declared.timing, Instant(now)), ""
+            if old is not None and kept and not old.broken:
+                next_fire = Instant(old.next_fire) if old.next_fire else None
         except Exception as error:  # noqa: BLE001 - told in the store and the log
             next_fire, broken = None, f"{type(error).__name__}: {error}"
         self._expect(next_fire or 0, now)
@@ -140,7 +147,7 @@ class Scheduler:
                     version=self._settings.version,
                     superseded=json.dumps(list(superseded)),
                     next_fire=next_fire or 0,
-                    missed=_dropped(old, now),
+                    missed="" if kept else _dropped(old, now),
                 ),
                 revision=revision,
             )

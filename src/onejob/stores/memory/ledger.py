@@ -164,7 +164,8 @@ def _open_under(tables: Tables, scope: str, key: str, token: int) -> Entry | Non
 def _wake(tables: Tables, now: int, entry: Entry) -> None:
     """Schedule the run again that waits for this entry's outcome."""
     run = tables.runs.get(entry.run_id)
-    if run is not None and run.state == "unknown":
+    waits_for_a_person = run is not None and run.on_loss == "unknown" and run.deaths > 0
+    if run is not None and run.state == "unknown" and not waits_for_a_person:
         run.state, run.due = "scheduled", max(run.due, now)
 
 

@@ -77,7 +77,8 @@ RETURNING token
 
 -- name: effect_record
 -- Under the claim's own token: also from a superseded attempt, which knows the truth, as long as
--- nobody has reclaimed it. A run that waited for this outcome is scheduled again.
+-- nobody has reclaimed it. A run that waited for this outcome is scheduled again, but not one that
+-- waits for a person because its replica was lost (on_loss 'unknown').
 WITH recorded AS (
   UPDATE {schema}ledger
      SET state = :state,
@@ -99,6 +100,7 @@ WITH recorded AS (
      AND recorded.run_id > 0
      AND recorded.state IN ('done', 'failed')
      AND r.state = 'unknown'
+     AND NOT (r.on_loss = 'unknown' AND r.deaths > 0)
 )
 SELECT key FROM recorded
 
@@ -119,6 +121,7 @@ WITH released AS (
    WHERE r.id = released.run_id
      AND released.run_id > 0
      AND r.state = 'unknown'
+     AND NOT (r.on_loss = 'unknown' AND r.deaths > 0)
 )
 SELECT key FROM released
 

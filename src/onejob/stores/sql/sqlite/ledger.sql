@@ -89,6 +89,7 @@ UPDATE {schema}run
        due = max(due, {now})
  WHERE :state IN ('done', 'failed')
    AND state = 'unknown'
+   AND NOT (on_loss = 'unknown' AND deaths > 0)
    AND id = (SELECT run_id FROM {schema}ledger
               WHERE kind = 'effect' AND scope = :scope AND key = :key AND token = :token
                 AND run_id > 0)
@@ -99,6 +100,7 @@ UPDATE {schema}run
    SET state = 'scheduled',
        due = max(due, {now})
  WHERE state = 'unknown'
+   AND NOT (on_loss = 'unknown' AND deaths > 0)
    AND id = (SELECT run_id FROM {schema}ledger
               WHERE kind = 'effect' AND scope = :scope AND key = :key AND token = :token
                 AND run_id > 0 AND state IN ('claimed', 'unknown'))
