@@ -62,6 +62,15 @@ def test_parked_runs_name_their_job() -> None:
     assert "resize (2)" in check.detail
 
 
+def test_runs_that_wait_for_what_is_unknown_fail_the_check() -> None:
+    check = checks.unknown((QUIET, replace(QUIET, job="bill", unknown=2)))
+
+    assert checks.unknown((QUIET,)).ok
+    assert not check.ok
+    assert "bill (2)" in check.detail
+    assert "onejob runs --state unknown" in check.detail
+
+
 def test_a_schedule_is_late_broken_or_orphaned_and_says_which() -> None:
     late = replace(IN_TIME, name="late", next_fire=NOW - 5 * MINUTE)
     broken = replace(IN_TIME, name="broken", broken="no such zone")
@@ -74,6 +83,7 @@ def test_a_schedule_is_late_broken_or_orphaned_and_says_which() -> None:
     assert "5m ago" in check.detail
     assert "broken is broken (no such zone)" in check.detail
     assert "no live replica declares orphan" in check.detail
+    assert check.detail.endswith("if it has gone from your code: onejob schedules pause orphan")
 
 
 def test_a_paused_schedule_is_neither_late_nor_orphaned() -> None:

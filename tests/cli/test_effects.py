@@ -7,6 +7,9 @@ import json
 import pytest
 
 from cli.conftest import Shop
+from cli.test_look import claimed, join, made, settle
+from onejob.commands import ledger
+from onejob.core.run import LeaveUnknown
 from onejob.errors import EffectUnknown
 
 
@@ -30,6 +33,34 @@ def test_an_unknown_effect_is_listed_and_found_by_the_doctor(shop: Shop) -> None
     assert (effect["scope"], effect["key"], effect["state"]) == ("orders", "charge-7", "unknown")
     assert doctor.exit_code == 1
     assert "charge-7 in orders" in doctor.stdout
+
+
+def test_the_doctor_finds_what_a_lost_caller_left_claimed(shop: Shop) -> None:
+    """The entry says claimed for ever: nobody is left who could record anything else."""
+    join(shop)
+    made(shop, "img-7")
+    [run] = claimed(shop)
+    owner = f"{run.claim.replica}/{run.claim.token}/1"  # the attempt, and its first call
+    entry = ledger.NewEntry("resize/img-7", "mail", owner)
+    assert shop.app.store.run(ledger.claim_in_run(run.claim, entry))
+
+    calling = checks(shop)
+    settle(shop, run.claim, LeaveUnknown("its replica died"))
+    lost = checks(shop)
+
+    assert calling["effects"] == (True, "none unknown")
+    assert calling["unknown runs"] == (True, "none")
+    assert not lost["effects"][0]
+    assert "mail in resize/img-7" in lost["effects"][1]
+    assert not lost["unknown runs"][0]
+    assert "resize (1)" in lost["unknown runs"][1]
+    assert shop.invoke("doctor").exit_code == 1
+
+
+def checks(shop: Shop) -> dict[str, tuple[bool, str]]:
+    """Ask the doctor; return each check's verdict and words by its name."""
+    found = json.loads(shop.invoke("doctor", "--json").stdout)["checks"]
+    return {check["name"]: (check["ok"], check["detail"]) for check in found}
 
 
 def test_resolving_as_done_records_the_result_for_a_repeat(shop: Shop) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from onejob.cli.text import clean, span, when
 from onejob.commands.views import JobView, ReplicaView, ScheduleView
-from onejob.core.effect import Entry, EntryState
 from onejob.core.time import SECOND, Span
+
+if TYPE_CHECKING:
+    from onejob.effects import EffectInfo
 
 #: Clocks further apart than this deserve a look: log lines and fire times no longer fit together.
 OFFSET_MAX = Span(2 * SECOND)
@@ -73,6 +76,20 @@ def parked(jobs: tuple[JobView, ...]) -> Check:
     return Check("parked runs", False, f"no live replica knows {names}. Start a worker that does.")
 
 
+def unknown(jobs: tuple[JobView, ...]) -> Check:
+    """Judge whether runs wait for a word on what nobody knows."""
+    found = [job for job in jobs if job.unknown]
+    if not found:
+        return Check("unknown runs", True, "none")
+    names = _named([f"{job.job} ({job.unknown})" for job in found])
+    return Check(
+        "unknown runs",
+        False,
+        f"until their effects are settled, these wait: {names}. "
+        "See: onejob effects, onejob runs --state unknown",
+    )
+
+
 def schedules(found: tuple[ScheduleView, ...]) -> Check:
     """Judge whether every schedule fires, and in time."""
     active = [schedule for schedule in found if not schedule.paused]
@@ -87,25 +104,31 @@ def schedules(found: tuple[ScheduleView, ...]) -> Check:
     if orphaned:
         troubles.append(f"no live replica declares {_named([s.name for s in orphaned])}")
     if troubles:
-        return Check(
-            "schedules", False, f"{'; '.join(troubles)}. Start a replica that declares it."
-        )
+        advice = "Start a replica that declares it."
+        if orphaned:
+            advice = (
+                "Start a replica that declares it, or, if it has gone from your code: "
+                f"onejob schedules pause {clean(orphaned[0].name)}"
+            )
+        return Check("schedules", False, f"{'; '.join(troubles)}. {advice}")
     paused = len(found) - len(active)
     return Check(
         "schedules", True, f"{len(active)} in time" + (f", {paused} paused" if paused else "")
     )
 
 
-def effects(found: tuple[Entry, ...]) -> Check:
-    """Judge whether the outcome of an effect must be settled by a person."""
-    unknown = [entry for entry in found if entry.state is EntryState.UNKNOWN]
-    if not unknown:
+def effects(found: Sequence[EffectInfo]) -> Check:
+    """Judge whether the outcome of an effect must be settled by a person.
+
+    ``found`` are those whose outcome nobody knows, and that nobody is working on.
+    """
+    if not found:
         return Check("effects", True, "none unknown")
-    names = _named([f"{entry.key} in {entry.scope}" for entry in unknown])
+    names = _named([f"{effect.key} in {effect.scope}" for effect in found])
     return Check(
         "effects",
         False,
-        f"{len(unknown)} unknown: {names}. Look each up at its provider, then: "
+        f"{len(found)} unknown: {names}. Look each up at its provider, then: "
         "onejob effects resolve SCOPE KEY done|redo|failed",
     )
 

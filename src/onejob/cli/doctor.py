@@ -9,16 +9,18 @@ import click
 
 from onejob.cli import checks
 from onejob.cli.checks import Check
+from onejob.cli.effects import LISTED_MAX
 from onejob.cli.failure import FINDINGS
 from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import document, remark, table
 from onejob.cli.text import span
-from onejob.commands import ledger, views
+from onejob.commands import views
 from onejob.core.time import Span
 from onejob.errors import StoreError
 from onejob.stores.migrate import latest
 
 if TYPE_CHECKING:
+    from onejob.app import App
     from onejob.cli.invocation import AnyStore
 
 #: The clock is asked this often; the quickest answer says most.
@@ -29,7 +31,7 @@ CLOCK_LOOKS = 5
 @store_options
 @click.pass_context
 def command(ctx: click.Context, invocation: Invocation) -> None:
-    """Check connection, schema, clock, replicas, schedules and effects.
+    """Check connection, schema, clock, replicas, runs, schedules and effects.
 
     Exits 1 when a check fails.
     """
@@ -53,9 +55,10 @@ def _examine(invocation: Invocation) -> list[Check]:
     """Make every check that the ones before it leave room for."""
     try:
         began = time.monotonic_ns()
-        with invocation.store() as store:
+        with invocation.opened() as app:
             took = Span((time.monotonic_ns() - began) // 1_000)
-            return [_connection(store, took), _schema(store), *_contents(store)]
+            store: AnyStore = app.store  # type: ignore[assignment]  # memory:// was refused
+            return [_connection(store, took), _schema(store), *_contents(app, store)]
     except StoreError as error:
         return [
             Check(
@@ -73,14 +76,16 @@ def _schema(store: AnyStore) -> Check:
     return Check("schema", True, f"{name}, at version {latest(store.catalogue)}")
 
 
-def _contents(store: AnyStore) -> list[Check]:
+def _contents(app: App, store: AnyStore) -> list[Check]:
     jobs = store.run(views.jobs())
     return [
         checks.clock(*_clock(store)),
         checks.replicas(store.run(views.replicas()), jobs),
         checks.parked(jobs),
+        checks.unknown(jobs),
         checks.schedules(store.run(views.schedules())),
-        checks.effects(store.run(ledger.unsettled(limit=1_000))),
+        # What `onejob effects` lists: claims of callers that are gone too, none under way.
+        checks.effects(app.effects.unknown(limit=LISTED_MAX)),
     ]
 
 
