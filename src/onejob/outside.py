@@ -102,7 +102,8 @@ class Outside:
         )
         services = self._services()
         asked = _request(services, scope, key, call, args, kwargs, options)
-        return await acarry(perform(asked, services.events), services.arun())
+        steps = perform(asked, services.events)
+        return await acarry(steps, services.arun(), late=services.run())
 
 
 def _first(scope: str, key: str, services: Services) -> Command[bool]:

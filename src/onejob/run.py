@@ -366,7 +366,8 @@ class AsyncRun(_Facts):
     ) -> Any:
         """Call something outside once; see :meth:`Run.effect`.
 
-        An async function is awaited, a sync one called in a thread.
+        An async function is awaited, a sync one called in a thread. One that is in its thread when
+        the attempt is cancelled goes on, and is recorded when it ends.
         """
         options = Options(
             if_unknown=if_unknown,
@@ -377,4 +378,6 @@ class AsyncRun(_Facts):
         )
         asked = self._request(key, call, args, kwargs, options)
         with self._alone(key):
-            return await acarry(perform(asked, self._services.events), self._services.arun())
+            services = self._services
+            steps = perform(asked, services.events)
+            return await acarry(steps, services.arun(), late=services.run())

@@ -8,12 +8,14 @@ loop. An error of a step is raised inside the generator, at the ``yield`` that a
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, TypeAlias, TypeVar
 
 from onejob.commands.command import Command
+from onejob.runtime.events import log
 
 T = TypeVar("T")
 
@@ -52,8 +54,12 @@ def carry(steps: Steps[T], run: Run) -> T:
             error = failure
 
 
-async def acarry(steps: Steps[T], run: AsyncRun) -> T:
-    """Carry the steps out in the running loop."""
+async def acarry(steps: Steps[T], run: AsyncRun, late: Run | None = None) -> T:
+    """Carry the steps out in the running loop.
+
+    A sync call in its thread cannot be cancelled with the loop's task. It goes on, and what its end
+    means is then carried out in that thread, by ``late``: what it knows is not lost.
+    """
     reply: Any = None
     error: Exception | None = None
     while True:
@@ -64,13 +70,80 @@ async def acarry(steps: Steps[T], run: AsyncRun) -> T:
             return answer
         reply = error = None
         try:
-            reply = await (run(step) if isinstance(step, Command) else _called(step))
+            if isinstance(step, Command):
+                reply = await run(step)
+            elif iscoroutinefunction(step.function):
+                reply = await step.function(*step.args, **step.kwargs)
+            else:
+                reply = await _in_a_thread(step, lambda ended: _finish(steps, ended, late))
         except Exception as failure:  # noqa: BLE001 - raised again where the step was asked for
             error = failure
 
 
-async def _called(call: Call) -> Any:
-    if iscoroutinefunction(call.function):
-        return await call.function(*call.args, **call.kwargs)
-    answer = await asyncio.to_thread(call.function, *call.args, **call.kwargs)
-    return await answer if isawaitable(answer) else answer
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How a call ended. Not raised through a future, which has no place for a StopIteration."""
+
+    reply: Any
+    error: Exception | None
+
+
+async def _in_a_thread(call: Call, leave: Callable[[_Ended], None]) -> Any:
+    """Call in a thread; where the waiting ends before the call does, ``leave`` gets its end."""
+    handing_over = threading.Lock()
+    ended: _Ended | None = None
+    awaited = True
+
+    def work() -> None:
+        nonlocal ended
+        if not awaited:
+            return  # cancelled before it had a thread
+        end = _called(call)
+        with handing_over:
+            ended = end
+            if awaited:
+                return
+        leave(end)
+
+    try:
+        await asyncio.to_thread(work)
+    except asyncio.CancelledError:
+        with handing_over:
+            awaited = False
+            already = ended
+        if already is not None:
+            threading.Thread(target=leave, args=(already,), name="onejob-late").start()
+        raise
+    assert ended is not None, "the thread has ended, and said how"
+    if ended.error is not None:
+        raise ended.error
+    return await ended.reply if isawaitable(ended.reply) else ended.reply
+
+
+def _called(call: Call) -> _Ended:
+    try:
+        return _Ended(call.function(*call.args, **call.kwargs), None)
+    except Exception as error:  # noqa: BLE001 - raised again where the step was asked for
+        return _Ended(None, error)
+
+
+def _finish(steps: Steps[Any], ended: _Ended, late: Run | None) -> None:
+    """Carry out what follows a call that nobody awaits any more; call nobody else."""
+    if late is None:
+        return
+    try:
+        step = steps.send(ended.reply) if ended.error is None else steps.throw(ended.error)
+        while isinstance(step, Command):
+            try:
+                reply = late(step)
+            except Exception as failure:  # noqa: BLE001 - raised again where the step was asked for
+                step = steps.throw(failure)
+            else:
+                step = steps.send(reply)
+        steps.close()
+    except StopIteration:
+        pass
+    except Exception as error:  # noqa: BLE001 - nobody is left to raise it to
+        log.warning(
+            "a call that outlived its attempt ended with %s: %s", type(error).__name__, error
+        )
