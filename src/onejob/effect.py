@@ -14,7 +14,7 @@ from inspect import iscoroutinefunction, signature
 from typing import Any, Final, Literal, TypeAlias
 
 from onejob.commands import ledger
-from onejob.core.effect import IfUnknown, Policy
+from onejob.core.effect import Entry, IfUnknown, Policy
 from onejob.core.keys import provider_key
 from onejob.core.names import NAME_BYTES_MAX, check_name
 from onejob.core.payload import Signature
@@ -23,7 +23,7 @@ from onejob.core.run import Claim
 from onejob.core.time import SECOND, Duration, Span, duration
 from onejob.errors import OnejobError, UsageError
 from onejob.services import Services
-from onejob.steps import Call
+from onejob.steps import Call, Steps
 
 
 class NotSent(Exception):
@@ -172,6 +172,16 @@ def check_effect(scope: str, key: str, *, what: str = "effect key") -> None:
         raise UsageError(
             f"{what} and scope are {size:,} bytes of UTF-8 together, the limit is "
             f"{EFFECT_BYTES_MAX:,}. Use a shorter {what}, or a hash of it."
+        )
+
+
+def refuse_called(scope: str, key: str) -> Steps[None]:
+    """Raise UsageError where ``key`` is an effect's: it says nothing about first()'s work."""
+    found: tuple[Entry, ...] = yield ledger.read(scope, [key])
+    if found and found[0].token:  # one that first() made was never claimed
+        raise UsageError(
+            f"key {key!r} in {scope!r} was used with effect(), so it cannot say whether what "
+            "first() guards was done. Give first() a key of its own."
         )
 
 

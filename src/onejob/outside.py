@@ -7,13 +7,19 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from onejob.commands import ledger
-from onejob.commands.command import Command
 from onejob.core.names import check_name
 from onejob.core.time import SECOND, Duration, duration
-from onejob.effect import FinalErrors, IfUnknownOption, Options, Request, request
+from onejob.effect import (
+    FinalErrors,
+    IfUnknownOption,
+    Options,
+    Request,
+    refuse_called,
+    request,
+)
 from onejob.procedure import perform
 from onejob.services import Services, required
-from onejob.steps import acarry, carry
+from onejob.steps import Steps, acarry, carry
 
 T = TypeVar("T")
 
@@ -34,14 +40,12 @@ class Outside:
         the same; if that one rolls back, this one is first.
         """
         services = self._services()
-        answer: bool = services.run(required(within))(_first(scope, key, services))
-        return answer
+        return carry(_first(scope, key, services), services.run(required(within)))
 
     async def afirst(self, scope: str, key: str, *, within: object) -> bool:
         """The same in a loop."""
         services = self._services()
-        answer: bool = await services.arun(required(within))(_first(scope, key, services))
-        return answer
+        return await acarry(_first(scope, key, services), services.arun(required(within)))
 
     def effect(
         self,
@@ -106,10 +110,14 @@ class Outside:
         return await acarry(steps, services.arun(), late=services.run())
 
 
-def _first(scope: str, key: str, services: Services) -> Command[bool]:
+def _first(scope: str, key: str, services: Services) -> Steps[bool]:
     check_name(scope, what="scope")
     check_name(key, what="key")
-    return ledger.first(scope, key, owner=services.owner, keep=services.keep_effects)
+    keep = services.keep_effects
+    inserted: bool = yield ledger.first(scope, key, owner=services.owner, keep=keep)
+    if not inserted:
+        yield from refuse_called(scope, key)
+    return inserted
 
 
 def _request(

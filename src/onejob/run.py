@@ -21,7 +21,15 @@ from onejob.commands import ledger, runs
 from onejob.core.effect import claimant
 from onejob.core.run import Claim, End, Outcome, State
 from onejob.core.time import SECOND, Duration, Instant, in_zone
-from onejob.effect import FinalErrors, IfUnknownOption, Options, Request, check_effect, request
+from onejob.effect import (
+    FinalErrors,
+    IfUnknownOption,
+    Options,
+    Request,
+    check_effect,
+    refuse_called,
+    request,
+)
 from onejob.errors import InProgress, UsageError
 from onejob.fences import Fence
 from onejob.procedure import perform
@@ -184,6 +192,7 @@ class _Facts:
         inserted: bool = yield ledger.first_in_run(self._claim, self._scope, key, keep=keep)
         if not inserted:
             yield from self._hold()
+            yield from refuse_called(self._scope, key)
         return inserted
 
     def _progress(self, done: float, total: float | None, note: str) -> Steps[None]:

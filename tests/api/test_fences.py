@@ -169,3 +169,20 @@ def test_first_needs_a_transaction(app: App, other: Other, begin: Begin) -> None
     taken: AsyncRun = begin(AsyncRun, takeover=True)
     with pytest.raises(UsageError, match="within=tx"):
         asyncio.run(taken.first("7", within=none))
+
+
+def test_first_and_effect_need_keys_of_their_own(app: App, other: Other, begin: Begin) -> None:
+    """An effect whose outcome is unknown would answer first() with "it has been done"."""
+    run: Run = begin()
+    run.effect("charge", lambda: "r-1")
+    app.effect("order", "7", lambda: "r-1")
+
+    with run.transaction() as tx:
+        with pytest.raises(UsageError, match="a key of its own"):
+            run.first("charge", within=tx)
+        with pytest.raises(UsageError, match="a key of its own"):
+            app.first("order", "7", within=tx)
+        assert run.first("mail", within=tx)
+        assert not run.first("mail", within=tx)
+        assert app.first("digest", "7", within=tx)
+        assert not app.first("digest", "7", within=tx)
