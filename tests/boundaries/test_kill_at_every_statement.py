@@ -67,7 +67,7 @@ def test_a_process_killed_inside_a_command_loses_and_doubles_nothing(
     tabled: Callable[[Row], None],
 ) -> None:
     """B07, P1-P5: whatever a replica dies over, its own work or a sweep, another one completes."""
-    boundaries = [b for b in every(dialect, commands) if b.phase in TELLING]
+    boundaries = [b for b in every(dialect, commands) if b.phase in TELLING or b.command == "call"]
 
     all_killed(dialect, boundaries, make, fleet, tabled, haunted=haunted)
 
