@@ -1,0 +1,113 @@
+"""What ``MODULE:APP`` leads to, where the user's own module or what was written is not right."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from onejob.cli.root import root
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return the current directory, with nothing left of the modules imported from it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) in map(str, tmp_path.rglob("*.py")):
+            del sys.modules[name]
+
+
+def worker(spec: str, **environment: str) -> Result:
+    return CliRunner().invoke(root, ["worker", spec], env=environment)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "import os\n\nurl = os.environ['NO_SUCH_DATABASE_URL']\n",
+            "raised KeyError: 'NO_SUCH_DATABASE_URL' while it was imported (broken_app.py:3)",
+        ),
+        (
+            "half = 1 / 0\n",
+            "raised ZeroDivisionError: division by zero while it was imported (broken_app.py:1)",
+        ),
+        (
+            "import json\n\n\ndef load(\n",
+            "raised SyntaxError: '(' was never closed while it was imported (broken_app.py:4)",
+        ),
+        (
+            "from json import no_such_name\n",
+            "raised ImportError: cannot import name 'no_such_name' from 'json'",
+        ),
+        ("\nimport json\njson.loads('{')\n", "while it was imported (broken_app.py:3)"),
+        ("\nassert False\n", "raised AssertionError while it was imported (broken_app.py:2)"),
+        (
+            "from onejob import App\napp = App('memory://')\napp.job(nothing=1)\n",
+            "while it was imported (broken_app.py:3)",
+        ),
+        (
+            "import no_such_module_of_mine\n",
+            "needs the module 'no_such_module_of_mine', which is missing (broken_app.py:1)",
+        ),
+    ],
+)
+def test_what_the_users_module_raises_is_told_with_its_line(
+    folder: Path, text: str, told: str
+) -> None:
+    (folder / "broken_app.py").write_text(text)
+
+    result = worker("broken_app:app")
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("onejob: broken_app ")
+    assert told in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_the_line_is_that_of_the_module_in_which_it_was_raised(folder: Path) -> None:
+    package = folder / "broken_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "settings.py").write_text("LIMIT = int('many')\n")
+    (package / "jobs.py").write_text("from broken_package import settings\n")
+
+    result = worker("broken_package.jobs:app")
+
+    assert result.exit_code == 2
+    assert "(broken_package/settings.py:1)" in result.stderr
+
+
+def test_debugging_shows_the_traceback_of_the_users_module(folder: Path) -> None:
+    (folder / "broken_debugged.py").write_text("1 / 0\n")
+
+    result = worker("broken_debugged:app", ONEJOB_DEBUG="1")
+
+    assert result.exception is not None
+    assert isinstance(result.exception.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("spec", "instead"),
+    [
+        ("./shop.py:app", "Write the module's name: shop:app."),
+        ("shop.py:app", "Write the module's name: shop:app."),
+        ("shop/jobs.py:app", "Write the module's name: shop.jobs:app."),
+        ("shop/jobs:app", "Write the module's name: shop.jobs:app."),
+        (".shop:app", "Write the module's name: shop:app."),
+        ("../shop.py:app", "Go to its folder and write the module's name: shop:app."),
+        ("/srv/shop.py:app", "Go to its folder and write the module's name: shop:app."),
+    ],
+)
+def test_the_name_of_a_file_is_refused_with_the_modules(spec: str, instead: str) -> None:
+    result = worker(spec)
+
+    assert result.exit_code == 2
+    assert instead in result.stderr
