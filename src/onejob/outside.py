@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from onejob.commands import ledger
+from onejob.commands.command import Command
 from onejob.core.names import check_name
 from onejob.core.time import SECOND, Duration, duration
 from onejob.effect import (
@@ -14,12 +15,11 @@ from onejob.effect import (
     IfUnknownOption,
     Options,
     Request,
-    refuse_called,
     request,
 )
 from onejob.procedure import perform
 from onejob.services import Services, required
-from onejob.steps import Steps, acarry, carry
+from onejob.steps import acarry, carry
 
 T = TypeVar("T")
 
@@ -37,15 +37,18 @@ class Outside:
         """Tell whether this is the first time for ``key`` in ``scope``, in your transaction.
 
         True: go on, and commit. False: it has been done. Waits for another transaction that asks
-        the same; if that one rolls back, this one is first.
+        the same; if that one rolls back, this one is first. Costs one statement, so it does not
+        look whether an effect has used this key: give the two keys of their own.
         """
         services = self._services()
-        return carry(_first(scope, key, services), services.run(required(within)))
+        answer: bool = services.run(required(within))(_first(scope, key, services))
+        return answer
 
     async def afirst(self, scope: str, key: str, *, within: object) -> bool:
         """The same in a loop."""
         services = self._services()
-        return await acarry(_first(scope, key, services), services.arun(required(within)))
+        answer: bool = await services.arun(required(within))(_first(scope, key, services))
+        return answer
 
     def effect(
         self,
@@ -110,14 +113,10 @@ class Outside:
         return await acarry(steps, services.arun(), late=services.run())
 
 
-def _first(scope: str, key: str, services: Services) -> Steps[bool]:
+def _first(scope: str, key: str, services: Services) -> Command[bool]:
     check_name(scope, what="scope")
     check_name(key, what="key")
-    keep = services.keep_effects
-    inserted: bool = yield ledger.first(scope, key, owner=services.owner, keep=keep)
-    if not inserted:
-        yield from refuse_called(scope, key)
-    return inserted
+    return ledger.first(scope, key, owner=services.owner, keep=services.keep_effects)
 
 
 def _request(
