@@ -77,7 +77,7 @@ class SimJob:
         scene.diary.begun(attempt.run.id, attempt.run.token)
         try:
             return await self.handler(scene)
-        except (OnejobError, Trouble, Cancel, NotSent):
+        except (OnejobError, Trouble, Cancel, NotSent, TimeoutError):
             raise
         except Exception as error:
             scene.events.emit("handler.broken", job=self.name, error=repr(error))
