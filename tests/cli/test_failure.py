@@ -44,7 +44,8 @@ def test_an_error_is_one_sentence_without_traceback(empty: Shop) -> None:
 
     assert (code, out) == (3, "")
     assert err.startswith("onejob: no onejob tables at ")
-    assert err.endswith("Run: onejob init\n")
+    named = "" if empty.schema == "onejob" else f" --schema {empty.schema}"
+    assert err.endswith(f"Run: onejob init{named}\n")
     assert len(err.splitlines()) == 1
 
 

@@ -102,6 +102,52 @@ def test_looking_never_creates_a_file(tmp_path: Path) -> None:
     assert not file.exists()
 
 
+def advised(*arguments: str, **environment: str) -> str:
+    """Run a command over a store without tables; return what the message says to run."""
+    result = CliRunner().invoke(root, arguments, env=environment)
+    assert result.exit_code == 3, result.output
+    return result.stderr.rstrip().partition("Run: ")[2]
+
+
+def test_missing_tables_are_made_by_what_the_message_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Following the advice leads to this store, not to one beside it."""
+    module = f"bare_{tmp_path.name}"
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    text = f"from onejob import App\napp = App({url!r}, schema='shop')\n"
+    (tmp_path / f"{module}.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = f"{module}:app"
+    by_app = f"ONEJOB_APP={spec} onejob init"
+
+    assert advised("worker", spec) == by_app
+    assert advised("runs", ONEJOB_APP=spec) == by_app
+    assert advised("runs", "--url", url) == f"onejob init --url {url}"
+    assert advised("runs", "--url", url, "--schema", "b") == f"onejob init --url {url} --schema b"
+    assert advised("runs", "--schema", "b", ONEJOB_URL=url) == "onejob init --schema b"
+    assert advised("runs").startswith("onejob init, or, where your code names the store, ")
+    assert by_app in CliRunner().invoke(root, ["doctor"], env={"ONEJOB_APP": spec}).stdout
+
+    assert CliRunner().invoke(root, ["init"], env={"ONEJOB_APP": spec}).exit_code == 0
+    assert CliRunner().invoke(root, ["runs"], env={"ONEJOB_APP": spec}).exit_code == 0
+
+
+def test_the_advice_repeats_no_url_that_may_hold_a_password(postgres_url: str, schema: str) -> None:
+    said = advised("runs", "--url", postgres_url, "--schema", schema)
+
+    assert said == f"onejob init --url URL --schema {schema}"
+
+
+def test_help_says_what_the_environment_may_say() -> None:
+    shown = CliRunner().invoke(root, ["--help"]).stdout
+
+    assert "Environment:" in shown
+    for name in ("ONEJOB_APP", "ONEJOB_URL", "ONEJOB_SCHEMA", "ONEJOB_DISABLED", "ONEJOB_DEBUG"):
+        assert name in shown.partition("Environment:")[2]
+
+
 def test_a_command_is_a_click_command_of_its_own_name() -> None:
     context = click.Context(root)
 

@@ -140,3 +140,10 @@ def test_what_cannot_be_right_is_a_usage_error_that_says_why(
     assert words in err
     assert shop.json("runs") == []
     assert shop.json("replicas") == []
+
+
+def test_what_a_trigger_advises_is_asked_of_the_same_store(shop: Shop) -> None:
+    code, _, err = shop.finished("trigger", "shop:app", "resize", "--args", '{"image_id": 7}')
+
+    assert code == 0
+    assert "What becomes of it: ONEJOB_APP=shop:app onejob why resize " in err

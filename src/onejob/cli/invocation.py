@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from onejob.errors import UsageError
+from onejob.errors import SchemaMismatch, UsageError
 
 if TYPE_CHECKING:
     from onejob.app import App
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from onejob.stores.sqlite import SqliteStore
 
     AnyStore = SqliteStore | PostgresStore
+
+#: How the message about missing or old tables ends: in what to run.
+INIT = "onejob init"
+
+#: The schema where nobody says another.
+SCHEMA = "onejob"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,7 +56,7 @@ class Invocation:
             return self.agreed(load(spec), spec)
         # Said in full, so that looking never creates a file.
         url = self.url or os.environ.get("ONEJOB_URL") or DEFAULT
-        schema = self.schema or os.environ.get("ONEJOB_SCHEMA") or "onejob"
+        schema = self.schema or os.environ.get("ONEJOB_SCHEMA") or SCHEMA
         return App(url, schema=schema, single_machine=True)
 
     def named(self, spec: str) -> App:
@@ -83,10 +90,35 @@ class Invocation:
             raise UsageError("memory:// lives and dies with one process: there is nothing to see.")
         try:
             if check:
-                app.check()
+                self._check(app, spec)
             yield app
         finally:
             app.store.close()
+
+    def line(self, command: str, app: App, spec: str = "") -> str:
+        """Return what to type for another command over the same store, from wherever it is.
+
+        A URL may hold a password, so only that of a file is repeated.
+        """
+        spec = spec or os.environ.get("ONEJOB_APP", "")
+        if spec and not self.url:
+            return f"ONEJOB_APP={shlex.quote(spec)} {command}"
+        if self.url:
+            command += f" --url {shlex.quote(self.url) if app.store.dialect == 'sqlite' else 'URL'}"
+        return command if app.schema == SCHEMA else f"{command} --schema {app.schema}"
+
+    def _check(self, app: App, spec: str) -> None:
+        """Check the tables; where they are missing or old, say what makes them in this store."""
+        try:
+            app.check()
+        except SchemaMismatch as error:
+            text, line = str(error), self.line(INIT, app, spec)
+            if text.endswith(INIT):
+                meant = self.url or spec or os.environ.get("ONEJOB_APP")
+                if not (meant or os.environ.get("ONEJOB_URL")):
+                    line += ", or, where your code names the store, ONEJOB_APP=MODULE:APP " + INIT
+                error.args = (text.removesuffix(INIT) + line,)
+            raise
 
     @contextmanager
     def store(self) -> Iterator[AnyStore]:

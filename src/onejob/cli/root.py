@@ -26,6 +26,15 @@ COMMANDS = {
     "db": "Show the SQL that is sent.",
 }
 
+#: What the environment may say, with the line that ``onejob --help`` shows for it.
+ENVIRONMENT = {
+    "ONEJOB_APP": "MODULE:APP, whose store and schema every command uses, unless --url is given.",
+    "ONEJOB_URL": "The store, where neither --url nor the App's code names one.",
+    "ONEJOB_SCHEMA": "The schema, where neither --schema nor the App's code names one.",
+    "ONEJOB_DISABLED": "1: this process starts nothing and fires nothing.",
+    "ONEJOB_DEBUG": "1: an error shows its traceback.",
+}
+
 
 class Root(click.Group):
     """Knows the names of its commands without importing them."""
@@ -45,6 +54,11 @@ class Root(click.Group):
         """Write the table above."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the environment may say."""
+        with formatter.section("Environment"):
+            formatter.write_dl(list(ENVIRONMENT.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -70,5 +84,6 @@ class Root(click.Group):
 def root(invocation: Invocation) -> None:
     """Make a background job take effect once, however many replicas fire it.
 
-    The store is --url, else that of ONEJOB_APP's App, else ONEJOB_URL, else ./onejob.db.
+    The store is --url, else that of ONEJOB_APP's App, else ONEJOB_URL, else ./onejob.db. Where your
+    code names the store, say once: export ONEJOB_APP=MODULE:APP
     """

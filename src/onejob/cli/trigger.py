@@ -32,6 +32,7 @@ def command(invocation: Invocation, spec: str, job: str, key: str | None, args: 
             raise UsageError(f"{spec} has no job {job!r}. {_known(app, job)}")
         answer = app.jobs[job].using(key=key).enqueue(**arguments)
         run = app.store.run(views.run_get(answer.run_id))
+        why = invocation.line(f"onejob why {job} {answer.run_id}", app, spec)
     if invocation.as_json:
         shown = as_json(run) if run is not None else {"id": answer.run_id}
         document({**shown, "created": answer.created, "conflict": answer.conflict})
@@ -40,7 +41,7 @@ def command(invocation: Invocation, spec: str, job: str, key: str | None, args: 
     data(f"run {answer.run_id} ({job}, key {answer.key}): {verb}")
     if answer.conflict:
         remark("It was made with other arguments; these were not used.")
-    remark(f"What becomes of it: onejob why {job} {answer.run_id}")
+    remark(f"What becomes of it: {why}")
 
 
 def _known(app: App, job: str) -> str:
