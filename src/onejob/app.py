@@ -22,7 +22,7 @@ from onejob import environment, forking
 from onejob import url as urls
 from onejob.core.lease import LEAST_LEASE
 from onejob.core.names import check_name, check_schema
-from onejob.core.time import SECOND, Duration, Span, duration
+from onejob.core.time import DAY, SECOND, Duration, Span, duration
 from onejob.core.version import version_key
 from onejob.counts import check_count
 from onejob.definitions import Definitions
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 #: Commands of one process that run at once, and so its connections beside the keeper's.
 STORE_THREADS = 2
 
+#: How long effects are kept where nobody says.
+KEEP_EFFECTS = Span(400 * DAY)
+
 #: What a drain may take beyond the grace period.
 _STOP_SECONDS = 10.0
 
@@ -70,7 +73,8 @@ class App(Definitions):
     """Jobs, schedules and effects over one store. Raises UsageError for what cannot be right.
 
     ``url`` is ONEJOB_URL where it is not given, else a SQLite file in the working directory;
-    ``schema`` is ONEJOB_SCHEMA, else ``onejob``.
+    ``schema`` is ONEJOB_SCHEMA, else ``onejob``. Ended runs are kept for ``keep``; effects for
+    ``keep_effects``: 400 days, or as long as runs where that is longer.
     """
 
     def __init__(
@@ -83,7 +87,7 @@ class App(Definitions):
         lease: Duration = "12s",
         poll: Duration = "2s",
         keep: Duration = "30d",
-        keep_effects: Duration = "400d",
+        keep_effects: Duration | None = None,
         concurrency: int = 20,
         grace: Duration = "25s",
         single_machine: bool = False,
@@ -105,8 +109,12 @@ class App(Definitions):
             version="" if version is None else str(version),
             lease=duration(lease, what="lease", least=LEAST_LEASE),
             poll=duration(poll, what="poll", least=Span(SECOND // 100)),
-            keep=duration(keep, what="keep"),
-            keep_effects=duration(keep_effects, what="keep_effects"),
+            keep=(kept := duration(keep, what="keep")),
+            keep_effects=(
+                max(KEEP_EFFECTS, kept)
+                if keep_effects is None
+                else duration(keep_effects, what="keep_effects")
+            ),
             concurrency=check_count(concurrency, what="concurrency"),
             grace=duration(grace, what="grace"),
         )
@@ -229,6 +237,9 @@ class App(Definitions):
         logged and tried again. After a fork the child starts a replica of its own.
         """
         with self._lock:
+            if self._died():
+                log.warning("the replica's thread has ended by itself: starting another")
+                self._serving = self._background = None
             if self._disabled() or self._serving is not None:
                 return
             serving = self.serving()
@@ -282,6 +293,8 @@ class App(Definitions):
     def status(self) -> Status:
         """Say whether this process is a replica, and where it was started if not here."""
         serving = self._serving
+        if self._died():
+            return Status(False, "", "not running here: its thread has ended by itself")
         if serving is not None and serving.id:
             return Status(True, serving.id, f"running here as replica {serving.id}")
         if serving is not None:
@@ -306,6 +319,11 @@ class App(Definitions):
         if self._inherited:
             log.info("onejob: restarting in pid %s after a fork", os.getpid())
             self.start()
+
+    def _died(self) -> bool:
+        """Tell whether what ``start`` began has ended, though nobody stopped it."""
+        background = self._background
+        return background is not None and not background.alive
 
     def _first_check(self) -> None:
         try:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from onejob import App, SchemaMismatch, StoreUnavailable, UsageError
+from onejob.core.time import DAY
 
 
 @pytest.mark.parametrize(
@@ -256,3 +257,10 @@ def test_a_replica_that_cannot_be_right_is_refused(option: dict[str, Any]) -> No
     """The text "default" would be read as seven queues of a letter each."""
     with pytest.raises(UsageError):
         App("memory://").serving(**option)
+
+
+def test_effects_are_kept_as_long_as_runs_at_least() -> None:
+    """A run that is kept may be retried: its effects must not have been forgotten."""
+    assert App("memory://")._settings.keep_effects == 400 * DAY
+    assert App("memory://", keep="900d")._settings.keep_effects == 900 * DAY
+    assert App("memory://", keep_effects="30d")._settings.keep_effects == 30 * DAY

@@ -200,3 +200,22 @@ def until_state(app: App, run_id: int, state: str) -> None:
 def stopped(app: App) -> Any:
     yield
     app.stop()
+
+
+def test_a_replica_whose_thread_ended_by_itself_can_be_started_again(sqlite_app: App) -> None:
+    """An interrupt that a handler raises in the loop ends the thread without a word."""
+    app = sqlite_app
+    job = app.job(name="double")(lambda: 42)
+    app.start()
+    ended = app._background
+    assert ended is not None
+    ended.stop(10)
+
+    dead = app.status()
+    app.start()
+    run = app.runs.wait(job.enqueue().run_id, timeout=10)
+    app.stop()
+
+    assert not dead.running
+    assert "ended by itself" in str(dead)
+    assert run.outcome == "succeeded"
