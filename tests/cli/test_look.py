@@ -188,6 +188,33 @@ def test_replicas_show_who_is_live_and_who_is_late(shop: Shop) -> None:
     assert "over for" in table
 
 
+def test_a_replica_that_stopped_by_itself_is_not_called_dead(shop: Shop) -> None:
+    join(shop)
+    shop.app.store.run(replicas.leave(REPLICA))
+    [left] = shop.json("replicas")
+
+    assert left["state"] == "left"
+
+
+def test_a_replica_whose_lease_lapsed_is_called_dead(shop: Shop) -> None:
+    join(shop)
+    shop.app.store.run(replicas.renew(REPLICA, lease=LEASE, now=NOW))
+    assert shop.app.store.run(replicas.judge()) == (REPLICA,)
+    [dead] = shop.json("replicas")
+
+    assert dead["state"] == "dead"
+
+
+def test_a_state_that_there_is_not_is_refused_with_those_there_are(shop: Shop) -> None:
+    result = shop.invoke("runs", "--state", "done")
+
+    assert result.exit_code == 2
+    assert "no state 'done'" in result.stderr
+    for name in ("scheduled", "parked", "unknown", "succeeded", "timed out", "interrupted"):
+        assert name in result.stderr
+        assert shop.invoke("runs", "--state", name).exit_code == 0
+
+
 def test_jobs_count_their_runs_by_state(shop: Shop) -> None:
     join(shop)
     made(shop, "img-1", "img-2", "img-3")

@@ -50,7 +50,17 @@ def test_a_run_that_lost_two_replicas_is_told_from_beginning_to_end() -> None:
         "Attempt 3 on replica c, token 44, succeeded, 2s after its start.",
     ]
     assert story.of_run(evidence).answer == (
-        "nightly of 2026-03-29 01:00:00Z succeeded after 3 attempts, 2 of them lost with a replica."
+        "nightly of 2026-03-29 01:00:00Z (run 5) succeeded after 3 attempts, 2 of them lost with a "
+        "replica."
+    )
+
+
+def test_a_run_that_was_asked_for_is_called_by_its_id_and_key() -> None:
+    """Not by when it is due: that moves with every attempt."""
+    asked = replace(RUN, schedule="", fire_time=0, key="n1", state="unknown", outcome=None)
+
+    assert story.of_run(Evidence(asked, now=AT)).answer.startswith(
+        "nightly run 5 (key n1) is unknown, 3 attempts so far"
     )
 
 

@@ -36,7 +36,8 @@ def test_why_tells_the_latest_run_of_a_job(shop: Shop) -> None:
     found = shop.json("why", "resize")
     text = shop.invoke("why", "resize", str(run)).stdout
 
-    assert (found["job"], found["key"]) == ("resize", "img-1")
+    assert (found["job"], found["run"], found["key"]) == ("resize", run, "img-1")
+    assert f"run {run} (key img-1)" in text
     assert "succeeded after 2 attempts" in found["answer"]
     assert [e["kind"] for e in found["events"]] == [
         "run.expected", "attempt.failed", "run.succeeded",

@@ -147,3 +147,15 @@ def test_what_a_trigger_advises_is_asked_of_the_same_store(shop: Shop) -> None:
 
     assert code == 0
     assert "What becomes of it: ONEJOB_APP=shop:app onejob why resize " in err
+
+
+def test_a_queue_that_no_job_is_in_is_remarked_upon(shop: Shop) -> None:
+    worker = shop.start("worker", "shop:app", "--queues", "default,nope", "--json")
+    try:
+        eventually(lambda: shop.json("replicas") != [], "the worker has not joined")
+    finally:
+        worker.send_signal(signal.SIGTERM)
+    code, _, err = finished(worker)
+
+    assert code == 0
+    assert "No job of shop:app is in queue nope. Its queues: default." in err

@@ -16,7 +16,10 @@ from onejob.commands.views import ReplicaView
 @click.command("replicas")
 @store_options
 def command(invocation: Invocation) -> None:
-    """List the processes of the fleet; dead ones stay while a run names them."""
+    """List the processes of the fleet, and for a while those that were.
+
+    left: it stopped by itself. dead: its lease lapsed, and a live one gave back what it held.
+    """
     with invocation.store() as store:
         found = store.run(views.replicas())
     if invocation.as_json:
@@ -44,9 +47,12 @@ def command(invocation: Invocation) -> None:
 
 
 def standing(replica: ReplicaView) -> str:
-    """Return live, late (its lease is over and nobody has judged it yet) or dead."""
+    """Return live, late (its lease is over and nobody has judged it yet), left or dead.
+
+    Others declare a replica dead only after its lease; what ended before that, ended by itself.
+    """
     if replica.dead_at:
-        return "dead"
+        return "left" if replica.dead_at <= replica.lease_until else "dead"
     return "live" if replica.lease_until > replica.now else "late"
 
 

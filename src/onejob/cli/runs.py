@@ -10,8 +10,9 @@ from onejob.cli.output import data, document, remark, table
 from onejob.cli.text import decoded, span, utc, when
 from onejob.commands import runs, views
 from onejob.commands.views import RunView
-from onejob.core.run import RunId
+from onejob.core.run import Outcome, RunId, State
 from onejob.core.time import DAY, Span
+from onejob.errors import UsageError
 
 #: What a run's id can be.
 ID = click.IntRange(1, 2**63 - 1)
@@ -45,6 +46,11 @@ def command(
     """List runs, newest first; retry or cancel them."""
     if ctx.invoked_subcommand is not None:
         return
+    if state and state not in (*State, *Outcome):
+        raise UsageError(
+            f"there is no state {state!r}. A run is {', '.join(State)}; "
+            f"an ended one has {', '.join(Outcome)}."
+        )
     with invocation.store() as store:
         found = store.run(views.runs(job=job, state=state, key=key, schedule=schedule, limit=limit))
     if invocation.as_json:

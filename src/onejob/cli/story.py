@@ -29,13 +29,17 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What ``onejob why`` tells. ``expected`` is the fire time, or when the run was due."""
+    """What ``onejob why`` tells. ``expected`` is the fire time, or when the run was due.
+
+    ``run`` is the run's id, 0 where the fire time became none.
+    """
 
     job: str
     key: str
     expected: int
     events: tuple[Told, ...]
     answer: str
+    run: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ def of_run(evidence: Evidence) -> Story:
     told += [_event(event, evidence) for event in evidence.events]
     told.append(_standing(evidence))
     told += _effects(evidence.effects)
-    return Story(run.job, run.key, run.fire_time or run.due, tuple(told), _answer(evidence))
+    return Story(run.job, run.key, run.fire_time or run.due, tuple(told), _answer(evidence), run.id)
 
 
 def of_tick(schedule: str, job: str, at: int, events: tuple[EventView, ...]) -> Story | None:
@@ -183,12 +187,17 @@ def _effects(effects: Sequence[EffectView]) -> list[Told]:
 def _answer(evidence: Evidence) -> str:
     run = evidence.run
     name = clean(run.schedule or run.job)
-    at = when(run.fire_time or run.due)
+    # Only a fire time stays what it was; when a run is due moves with every attempt.
+    which = f"of {when(run.fire_time)} (run {run.id})" if run.fire_time else _called(run)
     tries = "1 attempt" if run.attempt == 1 else f"{run.attempt} attempts"
     lost = f", {run.deaths} of them lost with a replica" if run.deaths else ""
     if run.state == "ended":
-        return f"{name} of {at} {run.outcome} after {tries}{lost}."
-    return f"{name} of {at} is {run.state}, {tries} so far{lost}."
+        return f"{name} {which} {run.outcome} after {tries}{lost}."
+    return f"{name} {which} is {run.state}, {tries} so far{lost}."
+
+
+def _called(run: RunView) -> str:
+    return f"run {run.id} (key {clean(run.key)})"
 
 
 def _skipped(event: EventView) -> str:

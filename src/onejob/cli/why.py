@@ -43,6 +43,7 @@ def command(invocation: Invocation, name: str, which: str | None) -> None:
         document(
             {
                 "job": found.job,
+                "run": found.run or None,
                 "key": found.key,
                 "expected": utc(found.expected),
                 "events": [_as_json(told) for told in found.events],

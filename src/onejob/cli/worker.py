@@ -50,9 +50,10 @@ def command(
     if environment.disabled(os.environ):
         remark("ONEJOB_DISABLED is set: nothing is started and nothing fires here.")
         return
+    named = _names(queues)
     with invocation.opened(spec) as app:
         serving = app.serving(
-            queues=_names(queues),
+            queues=named,
             concurrency=concurrency,
             grace=grace,
             schedule=not no_scheduler,
@@ -62,6 +63,9 @@ def command(
         else:
             _log_to_stderr()
         remark(f"{app!r}: {len(app.jobs)} jobs. Ctrl-C or SIGTERM drains.")
+        used = {job.options.queue for job in app.jobs.values()}
+        if idle := sorted(set(named or ()) - used):
+            remark(f"No job of {spec} is in queue {', '.join(idle)}. {_has(used)}")
         _drain_on_signal(serving)
         asyncio.run(_serve(serving))
 
@@ -84,6 +88,10 @@ def _names(queues: str | None) -> list[str] | None:
     if not names:
         raise click.BadParameter("name at least one queue", param_hint="--queues")
     return names
+
+
+def _has(used: set[str]) -> str:
+    return f"Its queues: {', '.join(sorted(used))}." if used else "It has no jobs."
 
 
 def _drain_on_signal(serving: Serving) -> None:
