@@ -196,6 +196,8 @@ class _Facts:
         return inserted
 
     def _progress(self, done: float, total: float | None, note: str) -> Steps[None]:
+        # A file's name may hold what UTF-8 cannot; a note is no reason to fail.
+        note = note.encode(errors="backslashreplace").decode()
         text = json.dumps({"done": done, "total": total, "note": note}, ensure_ascii=False)
         if (yield runs.progress(self._claim, text)):
             return

@@ -371,3 +371,11 @@ def test_a_cancelled_async_transaction_frees_the_store(app: App, run: Run, begin
     with table_of(app) as connection:
         connection.execute(INSERT)
         connection.commit()
+
+
+def test_a_note_may_hold_what_utf_8_cannot(app: App, run: Run) -> None:
+    run.progress(1, note="file \udcff, a\0b")
+
+    info = app.runs.get(run.id)
+    assert info is not None
+    assert info.progress["note"] == "file \\udcff, a\0b"
