@@ -27,13 +27,17 @@ BARS = {
 FROZEN_HOLDER = ("░", "blue")
 MARKS = {"kill": ("✗", "bold red"), "freeze": ("‖", "bold blue"), "thaw": ("▸", "bold blue")}
 
-LEGEND = "█ sending  ▒ ░ holds the job  ─ alive  ✗ killed  ‖ frozen  ▸ thawed"
+#: Shorter than a terminal of 80 columns.
+LEGEND = "█ sending  ▒ ░ holds the job  ─ alive  ░ · frozen  ✗ kill  ‖ freeze  ▸ thaw"
+#: What a column of the figures counts that its name alone does not say.
+FIGURES_LEGEND = "asked: calls to the provider, which drops a repeated key"
 
 
 def show(results: Sequence[Result], *, seed: int) -> None:
     """Print everything to stdout."""
     console = Console(file=sys.stdout, highlight=False)
     console.print(figures(results))
+    console.print(Text(FIGURES_LEGEND, style="dim"))
     console.print()
     for result in results:
         console.print(drawn(result, columns=lane_columns(console.width)))
