@@ -18,7 +18,7 @@ from typing import Any, Final
 from onejob.commands import ledger, runs
 from onejob.core import effect as rules
 from onejob.core.effect import Entry, EntryState, IfUnknown
-from onejob.core.run import State, Token
+from onejob.core.run import State, Token, error_text
 from onejob.core.time import SECOND, Instant, moment
 from onejob.effect import Done, Effect, EffectFailed, Failed, NotSent, Redo, Request, Unknown
 from onejob.errors import (
@@ -154,18 +154,18 @@ def _failed(
 ) -> Steps[None]:
     """Write down what an error of the call means; the caller raises it again afterwards."""
     if asked.final and isinstance(error, asked.final):
-        yield from _record(asked, token, EntryState.FAILED, events, error=_text(error))
+        yield from _record(asked, token, EntryState.FAILED, events, error=error_text(error))
         return
     if _not_sent(error) and first:
         yield from _release(asked, token, events)
         return
     # A repeat that was not sent says nothing about the call before it: still unknown.
     try:
-        yield from _record(asked, token, EntryState.UNKNOWN, events, error=_text(error))
+        yield from _record(asked, token, EntryState.UNKNOWN, events, error=error_text(error))
     except StoreError:
         pass  # an entry that stays claimed by a finished attempt is unknown as well
     if asked.policy.if_unknown is IfUnknown.RAISE:
-        raise _unknown(asked, _text(error)) from error
+        raise _unknown(asked, error_text(error)) from error
 
 
 def _ask(asked: Request, entry: Entry, token: Token, events: Events) -> Steps[Any]:
@@ -175,7 +175,7 @@ def _ask(asked: Request, entry: Entry, token: Token, events: Events) -> Steps[An
     try:
         resolution = yield Call(asked.resolver, (told,))
     except Exception as error:
-        yield from _record(asked, token, EntryState.UNKNOWN, events, error=_text(error))
+        yield from _record(asked, token, EntryState.UNKNOWN, events, error=error_text(error))
         raise
     match resolution:
         case Done(result):
@@ -258,7 +258,3 @@ def _not_sent(error: BaseException) -> bool:
         return True
     alone = error.__cause__ is None and error.__context__ is None
     return alone and isinstance(error, ConnectionRefusedError | socket.gaierror)
-
-
-def _text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

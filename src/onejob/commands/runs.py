@@ -256,9 +256,8 @@ def _movement(settlement: Settlement) -> Mapping[str, object]:
             }
         case Park():
             return {"to": "parked", "outcome": "parked", "refund": 1}
-        case LeaveUnknown(reason, _, key):
-            # Without a key it is the run as a whole: its replica was lost.
-            return {"to": "unknown", "outcome": "unknown", "error": reason, "deaths": int(not key)}
+        case LeaveUnknown(reason, _, _, lost):
+            return {"to": "unknown", "outcome": "unknown", "error": reason, "deaths": int(lost)}
 
 
 #: What nearly every run comes to.

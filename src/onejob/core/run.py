@@ -25,6 +25,22 @@ Token = NewType("Token", int)
 ERROR_CHARACTERS = 8_000
 
 
+def storable(text: str) -> str:
+    """Return a text that every store can keep: no lone surrogates, no NUL, and not too long."""
+    kept = text[:ERROR_CHARACTERS].replace("\0", "\ufffd")
+    return kept.encode("utf-8", "replace").decode("utf-8")
+
+
+def error_text(error: BaseException) -> str:
+    """Return what an exception says of itself, also where its own ``__str__`` fails."""
+    name = type(error).__name__
+    try:
+        said = str(error)
+    except Exception as trouble:  # noqa: BLE001 - somebody else's __str__
+        said = f"(its text cannot be had: {type(trouble).__name__})"
+    return storable(f"{name}: {said}" if said else name)
+
+
 class State(StrEnum):
     """Where a run stands."""
 
@@ -136,12 +152,14 @@ class Park:
 class LeaveUnknown:
     """Nobody knows whether an effect of this run happened; it must be settled first.
 
-    ``scope`` and ``key`` name that effect; "" where the run as a whole is meant.
+    ``scope`` and ``key`` name that effect. ``lost`` says that it is the run as a whole, because its
+    replica died: then no effect's outcome can settle it, only a person.
     """
 
     reason: str
     scope: str = ""
     key: str = ""
+    lost: bool = False
 
 
 Settlement = End | Again | Park | LeaveUnknown

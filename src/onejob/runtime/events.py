@@ -63,11 +63,14 @@ class Events:
         """Tell log and listeners."""
         level = _LEVELS.get(name, logging.DEBUG)
         if log.isEnabledFor(level):
-            log.log(
-                level, "%s %s", name, " ".join(f"{key}={value}" for key, value in fields.items())
-            )
+            log.log(level, "%s %s", name, " ".join(f"{k}={_shown(v)}" for k, v in fields.items()))
         for listener in self._listeners:
             try:
                 listener(Event(name, fields))
             except Exception:
                 log.exception("a listener failed on %s", name)
+
+
+def _shown(value: object) -> object:
+    """Return a value as a log line may show it: no control characters of a stored text."""
+    return value if not isinstance(value, str) or value.isprintable() else repr(value)

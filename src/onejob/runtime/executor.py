@@ -23,7 +23,6 @@ from onejob.core.retry import (
     after_failure,
 )
 from onejob.core.run import (
-    ERROR_CHARACTERS,
     Again,
     Claim,
     ClaimedRun,
@@ -33,6 +32,7 @@ from onejob.core.run import (
     Park,
     RunId,
     Settlement,
+    error_text,
 )
 from onejob.core.time import SECOND, Instant
 from onejob.errors import EffectUnknown, LeaseLost, UsageError
@@ -159,6 +159,9 @@ class Executor:
             elif not attempt.lost:
                 # Nobody here asked for it: it came out of the handler like any other error.
                 settlement = self._failure(attempt, executable, asyncio.CancelledError())
+        except Exception as error:  # noqa: BLE001 - ours, or a policy's: never left unsettled
+            log.exception("run %s ended in an error of its own", attempt.run.id)
+            settlement = End(Outcome.FAILED, error=error_text(error))
         finally:
             self._running.pop(attempt, None)
             self.capacity.ended(self._clock.now() - started)
@@ -180,18 +183,18 @@ class Executor:
                 return self._failure(attempt, executable, timeout, Outcome.TIMED_OUT)
             return self._failure(attempt, executable, timeout)
         except EffectUnknown as unknown:
-            return LeaveUnknown(_text(unknown), unknown.scope, unknown.key)
+            return LeaveUnknown(error_text(unknown), unknown.scope, unknown.key)
         except _Escaped as escaped:
             return self._failure(attempt, executable, escaped.error)
         except Cancel as cancel:
-            return End(Outcome.CANCELLED, error=_text(cancel))
+            return End(Outcome.CANCELLED, error=error_text(cancel))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the handler's edge
             return self._failure(attempt, executable, error)
         try:
             return End(Outcome.SUCCEEDED, result=executable.result(value))
         except UsageError as error:
             # Its effects have happened: trying again would repeat them for the sake of a result.
-            return End(Outcome.FAILED, error=_text(error))
+            return End(Outcome.FAILED, error=error_text(error))
 
     async def _call(self, attempt: Attempt, executable: Executable) -> object:
         if executable.is_async:
@@ -231,9 +234,9 @@ class Executor:
         )
         if isinstance(decision, RetryAt):
             self._log(attempt, error, why, f"again in {decision.delay / SECOND:.1f} s")
-            return Again(decision.delay, why, _text(error))
+            return Again(decision.delay, why, error_text(error))
         self._log(attempt, error, why, decision.reason)
-        return End(why, error=_text(error))
+        return End(why, error=error_text(error))
 
     @staticmethod
     def _log(attempt: Attempt, error: BaseException, why: Outcome, after: str) -> None:
@@ -254,9 +257,4 @@ class _Escaped(Exception):
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
-        super().__init__(_text(error))
-
-
-def _text(error: BaseException) -> str:
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return text[:ERROR_CHARACTERS]
+        super().__init__(error_text(error))

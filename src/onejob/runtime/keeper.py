@@ -157,8 +157,9 @@ class Keeper:
         # Said before anything else, the log included: handlers read it from their own threads.
         membership.lost = why
         self._host.tell(self._lost, membership)
+        # No word to the store: the lease ends there by itself, a margin later, and until then the
+        # handlers here have time to hear of it.
         self._events.emit("replica.lost", replica=membership.id, why=why)
-        await self._leave(membership)
         # A loop that answers no more must not be given a new lease to sit on.
         while not self._stopping and self._silent():
             await self._host.pause(rules.renew_every(self._settings.lease))

@@ -73,8 +73,8 @@ class Scheduler:
                 try:
                     if self._clock.now() >= self._declare_at:
                         await self._declare()
-                    while await self._tick(membership):
-                        pass
+                    for start in range(0, len(self._ours), BATCH):
+                        await self._tick(self._ours[start : start + BATCH], membership)
                 except StoreError as error:
                     self._events.emit("store.trouble", doing="tick", error=str(error))
                     # Perhaps done all the same: read again what is stored, and what is next.
@@ -161,14 +161,13 @@ class Scheduler:
         await self._host.run(schedules.mark_broken(name, revision=revision, why=why))
         self._events.emit("schedule.broken", schedule=name, why=why)
 
-    async def _tick(self, membership: Membership) -> bool:
-        """Turn due fire times into runs; return whether more are due already."""
-        due = await self._host.run(schedules.due(self._ours, limit=BATCH))
+    async def _tick(self, names: tuple[str, ...], membership: Membership) -> None:
+        """Turn the due fire times of these schedules into runs."""
+        due = await self._host.run(schedules.due(names, limit=BATCH))
         steps = [step for schedule in due.schedules if (step := await self._step(schedule, due))]
         if steps:
             await self._write(steps, membership)
         self._sleep_towards(steps, due.now)
-        return len(due.schedules) == BATCH
 
     async def _step(self, schedule: Schedule, due: Due) -> Step | None:
         declared = self._declared[schedule.name]

@@ -18,7 +18,7 @@ from onejob.core.effect import EntryState
 from onejob.core.run import Again, Claim, End, LeaveUnknown, Outcome, Park, Settlement, State
 from onejob.errors import StoreError
 from onejob.runtime.clock import Clock
-from onejob.runtime.events import Events
+from onejob.runtime.events import Events, log
 from onejob.runtime.settings import Settings
 from onejob.stores.protocol import AsyncStore
 
@@ -68,12 +68,32 @@ class Settler:
                 self._events.emit("store.trouble", doing="settle", error=str(error))
                 await self._clock.sleep(PAUSE * 4)
                 continue
+            except Exception as error:  # noqa: BLE001 - one must not hold up the rest
+                log.exception("a batch of settlements could not be written; trying one by one")
+                why = f"{type(error).__name__}: {error}"
+                self._events.emit("loop.error", loop="settler", error=why)
+                locked = await self._one_by_one(batch)
             if locked:
                 await self._clock.sleep(PAUSE)
 
     async def flushed(self) -> None:
         """Wait until everything added so far is written."""
         await self._nothing.wait()
+
+    async def _one_by_one(self, batch: dict[Claim, Settlement]) -> bool:
+        """Write each by itself, and one that cannot be written as it is without its texts."""
+        locked = False
+        for claim, settlement in batch.items():
+            try:
+                locked |= await self._write({claim: settlement})
+            except StoreError as error:
+                self._events.emit("store.trouble", doing="settle", error=str(error))
+                return True
+            except Exception as error:  # noqa: BLE001 - told, and written down in other words
+                self._events.emit("loop.error", loop="settler", error=type(error).__name__)
+                self._pending[claim] = _without_texts(settlement)
+                locked |= await self._write({claim: self._pending[claim]})
+        return locked
 
     async def _write(self, batch: dict[Claim, Settlement]) -> bool:
         """Send one batch; return whether some rows were locked and stay pending."""
@@ -144,6 +164,19 @@ class Settler:
                 self._events.emit("run.parked", **ids)
             case LeaveUnknown(reason=reason):
                 self._events.emit("run.unknown", **ids, reason=reason)
+
+
+def _without_texts(settlement: Settlement) -> Settlement:
+    note = "its error or result could not be written down; see the log of its replica"
+    match settlement:
+        case End(outcome):
+            return End(outcome, error=note)
+        case Again(delay, why):
+            return Again(delay, why, note)
+        case LeaveUnknown(_, scope, key, lost):
+            return LeaveUnknown(note, scope, key, lost)
+        case Park():
+            return settlement
 
 
 def _is_plain(settlement: Settlement) -> bool:

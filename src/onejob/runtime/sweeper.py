@@ -169,7 +169,7 @@ class Sweeper:
             case Bury(reason):
                 return End(Outcome.ABANDONED, error=f"{why}: {reason}")
             case Settle():
-                return LeaveUnknown(why)
+                return LeaveUnknown(why, lost=True)
 
     async def _purge(self, store_now: int) -> None:
         lease = self._settings.lease

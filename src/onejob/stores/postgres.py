@@ -107,6 +107,7 @@ class PostgresStore:
         with (
             self.mapped("transaction"),
             self._connections.lend() as connection,
+            _as_it_was(connection),
             connection.transaction(),
         ):
             connection.execute(
@@ -293,6 +294,27 @@ class PostgresLane:
 
     def _count(self, _: psycopg.Notify) -> None:
         self._hints += 1
+
+
+#: What a caller may have changed of a session, put back in one round trip: DISCARD ALL, but for
+#: the prepared statements, of which the driver keeps its own account.
+_PUT_BACK = b"""SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *;
+SELECT pg_advisory_unlock_all(); DISCARD TEMP"""
+
+
+@contextmanager
+def _as_it_was(connection: Connection) -> Iterator[None]:
+    """Take back a connection that the caller had, as it was given: our own commands use it next."""
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.row_factory = psycopg.rows.tuple_row
+            connection.cursor_factory = psycopg.Cursor
+            try:
+                connection.execute(_PUT_BACK, prepare=False)
+            except psycopg.Error:
+                connection.close()
 
 
 class _Bounded(psycopg.Connection[Any]):

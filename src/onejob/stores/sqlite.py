@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -98,17 +98,17 @@ class SqliteStore:
         def over() -> bool:
             return time.monotonic_ns() // 1_000 > ends
 
-        with self._mapped(), self._turn(), self._connections.lend() as connection:
+        # Only what is ours is mapped: an error of the caller's own statements is the caller's.
+        with ExitStack() as stack:
+            with self._mapped():
+                stack.enter_context(gate.use())
+                stack.enter_context(self._turn())
+                connection = stack.enter_context(self._connections.lend())
+                stack.enter_context(self._begun(connection))
             connection.set_progress_handler(over, 10_000)
+            connection.set_authorizer(_ours_to_end)
             try:
-                with _write(connection):
-                    connection.set_authorizer(_ours_to_end)
-                    try:
-                        yield connection
-                    finally:
-                        connection.set_authorizer(None)
-                    if over():
-                        raise LeaseLost("transaction", token=0, why=_too_long(longest))
+                yield connection
             except sqlite3.DatabaseError as error:
                 if "not authorized" in str(error):
                     raise UsageError(_NOT_YOURS_TO_END) from error
@@ -116,7 +116,21 @@ class SqliteStore:
                     raise LeaseLost("transaction", token=0, why=_too_long(longest)) from error
                 raise
             finally:
+                connection.set_authorizer(None)
                 connection.set_progress_handler(None, 0)
+                # Our own commands use this connection next, and take rows as they come.
+                connection.row_factory, connection.text_factory = None, str
+            if over():
+                raise LeaseLost("transaction", token=0, why=_too_long(longest))
+
+    @contextmanager
+    def _begun(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Begin now; commit at the end, or roll back, with these errors mapped and no others."""
+        connection.execute("BEGIN IMMEDIATE")
+        with _rolled_back(connection):
+            yield
+            with self._mapped():
+                connection.execute("COMMIT")
 
     def lane(self, *, patience: Span) -> SqliteLane:
         """Open a connection of its own for a keeper, with a bound on every wait."""
@@ -235,22 +249,22 @@ class SqliteStore:
             raise explained from error
 
     def _explained(self, error: sqlite3.DatabaseError) -> OnejobError | None:
-        text = str(error)
-        if "no such table" in text:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if f"no such table: {self.catalogue.prefix}" in str(error):
             return SchemaMismatch(self.where, found=None, wanted=migrate.latest(self.catalogue))
-        if "locked" in text or "busy" in text:
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             waited = f"another process has been writing for more than {self._patience / SECOND:g} s"
             return StoreUnavailable(
                 self.where,
                 waited,
                 advice="Nothing was written. End that transaction, or try again.",
             )
-        if "full" in text:
+        if code == sqlite3.SQLITE_FULL:
             return StoreUnavailable(
                 self.where, "the disk is full", advice="Nothing was written. Free some space first."
             )
-        if any(sign in text for sign in _FILE_TROUBLE):
-            return StoreUnavailable(self.where, text)
+        if code in _FILE_TROUBLE:
+            return StoreUnavailable(self.where, str(error))
         return None
 
 
@@ -294,8 +308,14 @@ class SqliteLane:
 
 Execute = Callable[[str, Mapping[str, Parameter]], Sequence[Row]]
 
-#: How SQLite words trouble with the file itself; anything else is a mistake in a text.
-_FILE_TROUBLE = ("unable to open", "disk I/O", "readonly", "not a database", "malformed")
+#: Trouble with the file itself; anything else is a mistake in a text.
+_FILE_TROUBLE = (
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_CORRUPT,
+)
 
 _TORN = "this process was forked while its parent was inside a long transaction on SQLite"
 _TORN_ADVICE = "Fork before the parent uses the store, or exec a new program."
@@ -324,9 +344,16 @@ def _execute(connection: sqlite3.Connection) -> Execute:
 @contextmanager
 def _write(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
-    try:
+    with _rolled_back(connection):
         yield
         connection.execute("COMMIT")
+
+
+@contextmanager
+def _rolled_back(connection: sqlite3.Connection) -> Iterator[None]:
+    """Roll back what is still open when the block raises."""
+    try:
+        yield
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -144,6 +144,7 @@ def ledger_purge(tables: Tables, now: int, *, limit: int) -> Rows:
         if entry.kind == "effect"
         and entry.state in ("done", "failed")
         and 0 < entry.kept_until < now
+        and entry.run_id not in tables.runs
     ][:limit]
     for entry in old:
         del tables.ledger[entry.kind, entry.scope, entry.key]

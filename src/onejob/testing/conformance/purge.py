@@ -197,3 +197,15 @@ def test_old_events_that_belong_to_no_run_go_in_small_batches(run: Run) -> None:
     assert purged == [2, 1, 0]
     assert [event.at for event in run(views.events(schedule="nightly"))] == [before]
     assert [event.kind for event in run(views.events()) if event.run_id] == ["attempt.failed"]
+
+
+def test_what_a_live_run_has_done_is_not_forgotten(run: Run) -> None:
+    """P5: its next attempt would do it again."""
+    claimed = running(run)
+    assert run(ledger.first_in_run(claimed.claim, "mail/k", "sent", keep=SECOND, now=NOW))
+
+    while_it_lives = run(ledger.purge(limit=10, now=NOW + DAY))
+    assert settle(run, claimed.claim, DONE)
+    afterwards = run(ledger.purge(limit=10, now=NOW + DAY))
+
+    assert (while_it_lives, afterwards) == (0, 1)

@@ -151,6 +151,7 @@ WITH old AS MATERIALIZED (
      AND state IN ('done', 'failed')
      AND kept_until > 0
      AND kept_until < {now}
+     AND NOT EXISTS (SELECT 1 FROM {schema}run WHERE id = run_id)
    ORDER BY scope, key
    LIMIT CAST(:limit AS bigint)
      FOR UPDATE SKIP LOCKED

@@ -134,6 +134,7 @@ DELETE FROM {schema}ledger
                            AND state IN ('done', 'failed')
                            AND kept_until > 0
                            AND kept_until < {now}
+                           AND NOT EXISTS (SELECT 1 FROM {schema}run WHERE id = run_id)
                          ORDER BY scope, key
                          LIMIT :limit)
 RETURNING key
