@@ -19,8 +19,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from servers import POSTGRES, SERVERS, Absent, Running, Server
-from servers.postgres import create_database
+# The suite is a library; its assertions are to explain themselves as those of a test file do. Said
+# here, before any folder's tests import it.
+pytest.register_assert_rewrite("onejob.testing.conformance")
+
+from servers import POSTGRES, SERVERS, Absent, Running, Server  # noqa: E402
+from servers.postgres import create_database  # noqa: E402
 
 # What the run's first process has found out, by server; workers read it from the environment.
 ANSWERS: dict[str, Running | Absent] = {}

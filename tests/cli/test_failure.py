@@ -94,4 +94,4 @@ def test_debugging_lets_the_traceback_of_an_expected_error_through(empty: Shop) 
 def test_a_store_in_memory_is_refused_before_anything_is_shown() -> None:
     result = CliRunner().invoke(root, ["runs", "--url", "memory://"])
 
-    assert result.exit_code == 2
+    assert result.exit_code == 2, result.output

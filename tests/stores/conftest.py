@@ -16,11 +16,7 @@ import pytest
 from onejob.core.time import SECOND, Span
 from onejob.stores.postgres import PostgresStore
 from onejob.stores.sqlite import SqliteStore
-
-# The suite is a library; its assertions are to explain themselves as those of a test file do.
-pytest.register_assert_rewrite("onejob.testing.conformance")
-
-from stores.sessions import PostgresSessions, SqliteSessions  # noqa: E402
+from stores.sessions import PostgresSessions, SqliteSessions
 
 #: Where sequences start: 2^53 + 1 is the first integer that is no double.
 HIGH = 2**53
