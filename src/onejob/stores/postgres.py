@@ -19,6 +19,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
 from onejob.commands.command import Command, Parameter, Row
 from onejob.core.time import SECOND, Span
@@ -309,7 +310,7 @@ def _as_it_was(connection: Connection) -> Iterator[None]:
         yield
     finally:
         if not connection.closed:
-            connection.row_factory = psycopg.rows.tuple_row
+            connection.row_factory = tuple_row
             connection.cursor_factory = psycopg.Cursor
             try:
                 connection.execute(_PUT_BACK, prepare=False)
