@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+import onejob.app
 from boundaries import tables
 from boundaries.fleet import Fleet, processes
 from boundaries.place import Place
@@ -16,6 +17,12 @@ from boundaries.tables import Row
 from onejob import App
 
 Make = Callable[[str], Place]
+
+
+@pytest.fixture(autouse=True)
+def stores_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test puts in the place where Apps make their stores goes with it."""
+    monkeypatch.setattr(onejob.app, "open_store", onejob.app.open_store)
 
 
 @pytest.fixture(scope="session", autouse=True)

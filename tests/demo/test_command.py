@@ -87,6 +87,8 @@ def test_no_replica_is_left_whatever_ends_the_demo(blow: signal.Signals, tmp_pat
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "TMPDIR": str(tmp_path)},
+        # Whatever started this test run in the background may have it ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     end = time.monotonic() + 20
     while not replicas_of(demo.pid):
