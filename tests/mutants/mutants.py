@@ -133,11 +133,11 @@ MUTANTS = (
         "postgresql",
     ),
     Mutant(
-        "a tick takes schedules in the order of their names",
+        "a tick skips a schedule that somebody holds",
         "stores/sql/base/schedules.sql",
         "   ORDER BY s.name\n     FOR NO KEY UPDATE OF s SKIP LOCKED",
-        "   ORDER BY md5(s.name || pg_backend_pid())\n     FOR NO KEY UPDATE OF s",
-        f"{_POSTGRES} {_WAITS} -k 'tick or opposite or pause'",
+        "   ORDER BY s.name\n     FOR NO KEY UPDATE OF s NOWAIT",
+        f"{_POSTGRES} {_WAITS} -k 'tick or pause'",
         "postgresql",
     ),
     Mutant(

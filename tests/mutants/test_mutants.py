@@ -20,7 +20,7 @@ _ROOT = Path(__file__).parents[2]
 #: pytest's exit code for "tests ran and some failed"; 5 would mean that none was selected.
 _TESTS_FAILED = 1
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
 
 def _environment(**more: str) -> dict[str, str]:
