@@ -368,3 +368,16 @@ def _waiting(run: Run) -> tuple[ReplicaId, Token]:
     assert token
     assert settle(run, claimed.claim, LeaveUnknown("charge"))
     return claimed.replica, token
+
+
+def test_a_late_record_does_not_free_a_run_that_waits_for_a_person(run: Run) -> None:
+    """P5, F11: its replica was lost, and its job says that then a person decides."""
+    claimed = running(run, on_loss="unknown")
+    token = run(ledger.claim_in_run(claimed.claim, ledger.NewEntry("s", "k", "a/1/x"), now=NOW))
+    assert token is not None
+    assert settle(run, claimed.claim, LeaveUnknown("its replica died", lost=True))
+
+    late = ledger.record("s", "k", token=token, state=EntryState.DONE, result=None, keep=DAY)
+
+    assert run(late)
+    assert state(run, claimed.id) == "unknown"
