@@ -10,13 +10,11 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from onejob import environment, forking
 from onejob import url as urls
@@ -29,6 +27,7 @@ from onejob.definitions import Definitions
 from onejob.effects import Effects
 from onejob.errors import SchemaMismatch, StoreError, UsageError
 from onejob.job import Job
+from onejob.opening import open_store, say
 from onejob.outside import Outside
 from onejob.queue import Runs
 from onejob.runtime.events import Events, log
@@ -39,13 +38,6 @@ from onejob.serving import Background, Serving
 from onejob.stores import migrate
 from onejob.stores.protocol import Store
 from onejob.stores.threaded import ThreadedStore
-
-if TYPE_CHECKING:
-    from onejob.stores.memory.store import MemoryStore
-    from onejob.stores.postgres import PostgresStore
-    from onejob.stores.sqlite import SqliteStore
-
-    AnyStore: TypeAlias = MemoryStore | PostgresStore | SqliteStore
 
 #: Commands of one process that run at once, and so its connections beside the keeper's.
 STORE_THREADS = 2
@@ -227,7 +219,7 @@ class App(Definitions):
         handlers = {name: job.handler(services, self._zones) for name, job in self.jobs.items()}
         declared = tuple(self._declared.values())
         if self._url.dialect == "sqlite":
-            _say(f"onejob: {self._url.where} is SQLite, for one machine only.")
+            say(f"onejob: {self._url.where} is SQLite, for one machine only.")
         return Serving(services, handlers, declared, settings, check=self.check)
 
     def start(self) -> None:
@@ -336,7 +328,7 @@ class App(Definitions):
     def _disabled(self) -> bool:
         if not environment.disabled(os.environ):
             return False
-        _say("onejob: ONEJOB_DISABLED is set: nothing is started and nothing fires here.")
+        say("onejob: ONEJOB_DISABLED is set: nothing is started and nothing fires here.")
         return True
 
     def _refuse_fleet(self) -> None:
@@ -358,36 +350,3 @@ def _checked(queues: object) -> set[str]:
     if isinstance(queues, str) or not isinstance(queues, Collection) or not queues:
         raise UsageError(f"queues={queues!r} must be a list of names, such as ['default'].")
     return {check_name(queue, what="queue") for queue in queues}
-
-
-def open_store(url: urls.Url, schema: str) -> AnyStore:
-    """Return the store of a URL, with its driver imported now. Opens no connection."""
-    match url.dialect:
-        case "sqlite":
-            from onejob.stores.sqlite import SqliteStore
-
-            return SqliteStore(url.target, schema=schema)
-        case "postgresql":
-            try:
-                from onejob.stores.postgres import PostgresStore
-            except ImportError as error:
-                raise UsageError(
-                    "postgresql:// needs psycopg, which is not installed. Run: "
-                    "pip install onejob[postgres]"
-                ) from error
-            return PostgresStore(url.target, schema=schema)
-        case "memory":
-            from onejob.stores.memory.store import MemoryStore
-
-            return MemoryStore(lambda: time.time_ns() // 1_000)
-
-
-_said: set[str] = set()
-
-
-def _say(text: str) -> None:
-    """Say something once in this process: to the log, and to people on standard error."""
-    if text not in _said:
-        _said.add(text)
-        log.info("%s", text)
-        sys.stderr.write(f"{text}\n")

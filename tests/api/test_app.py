@@ -130,7 +130,7 @@ def test_an_unreachable_store_is_logged_and_tried_again() -> None:
 def test_nothing_starts_where_it_is_disabled(
     sqlite_app: App, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("onejob.app._said", set())
+    monkeypatch.setattr("onejob.opening._said", set())
     monkeypatch.setenv("ONEJOB_DISABLED", "1")
 
     sqlite_app.start()
