@@ -18,9 +18,11 @@ from onejob.commands import schedules, views
 from onejob.commands.command import as_json
 from onejob.commands.views import ScheduleView
 from onejob.core.cron import Cron
+from onejob.core.every import Every
 from onejob.core.names import check_name
-from onejob.core.schedule import CatchUp, Every, Overlap, Policy, Timing
+from onejob.core.schedule import CatchUp, Overlap, Policy
 from onejob.core.time import SECOND, Duration, Instant, Span, duration, instant, moment, zone
+from onejob.core.timing import Timing, stored
 from onejob.counts import check_count
 from onejob.errors import UsageError
 from onejob.job import Job
@@ -83,7 +85,7 @@ def declare(job: Job[Any, Any, Any], timing: Timing, options: ScheduleOptions) -
     bound = job.signature.bind((), given)
     # Hints are resolved only where there is a value: a class may be defined after its job.
     args = job.signature.encode(bound) if bound else "{}"
-    timing_text = as_json(_shown_timing(timing))
+    timing_text = as_json(stored(timing))
     policy_text = as_json(
         {
             "catch_up": policy.catch_up.value,
@@ -113,14 +115,6 @@ def declare(job: Job[Any, Any, Any], timing: Timing, options: ScheduleOptions) -
 def zone_of(timing: Timing) -> ZoneInfo:
     """Return the zone in which a schedule's fire times are shown."""
     return zone(timing.tz if isinstance(timing, Cron) else None, "tz")
-
-
-def _shown_timing(timing: Timing) -> dict[str, object]:
-    match timing:
-        case Cron(expression, tz):
-            return {"cron": expression, "tz": tz}
-        case Every(interval, anchor):
-            return {"every": interval, "anchor": anchor}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from onejob.core.cron_fields import Fields, parse
+from onejob.core.due import Due
 from onejob.core.local_clock import LocalClock
 from onejob.core.time import DAY, HOUR, MINUTE, Instant, zone
 
@@ -40,16 +41,6 @@ _TURNS_MAX: Final = 1_000
 _DAY_ZERO: Final = date(1970, 1, 1).toordinal()
 _DAY_MAX: Final = date(9998, 12, 31).toordinal() - _DAY_ZERO
 _MINUTES: Final = 1_440
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """The fire times of a span: how many, and the newest of them, ascending."""
-
-    newest: tuple[Instant, ...]
-    count: int
-    at_least: bool = False
-    """The count is a lower bound: the span was too long to count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,10 @@ from onejob.core.adoption import (
     Stored,
     adopt,
 )
-from onejob.core.cron import Cron, Due
-from onejob.core.time import SECOND, Instant, Span, show_span
+from onejob.core.due import Due
+from onejob.core.every import Every
+from onejob.core.time import SECOND, Instant, Span
+from onejob.core.timing import Timing
 from onejob.errors import UsageError
 
 __all__ = [
@@ -55,37 +57,6 @@ PUNCTUAL: Final = Span(60 * SECOND)
 
 MISSED_KEPT: Final = 20
 """Missed fire times listed one by one, the newest; all are counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """An interval on a grid: anchor + k * interval, for every whole k, negative ones too.
-
-    The anchor is stored, so all replicas share one grid, and a late run shifts nothing.
-    """
-
-    interval: Span
-    anchor: Instant
-
-    def __post_init__(self) -> None:
-        if self.interval <= 0:
-            raise UsageError(
-                f"an interval of {show_span(self.interval)} never moves. Give one such as '5m'."
-            )
-
-    def after(self, at: Instant) -> Instant:
-        """Return the first fire time strictly after ``at``."""
-        return Instant(at + self.interval - (at - self.anchor) % self.interval)
-
-    def due(self, after: Instant, until: Instant, *, keep: int) -> Due:
-        """Return the fire times in (after, until], the newest ``keep`` of them listed."""
-        first = self.after(after)
-        count = max(0, (until - first) // self.interval + 1)
-        listed = range(max(0, count - keep), count)
-        return Due(tuple(Instant(first + k * self.interval) for k in listed), count)
-
-
-Timing: TypeAlias = Cron | Every
 
 
 class CatchUp(StrEnum):
