@@ -1,49 +1,29 @@
 """What a handler is given: which run this is, how long it has, and how to write once.
 
-``Run`` is for functions and ``AsyncRun`` for coroutines; both check and decide in one place. Every
-write goes through the store under this attempt's claim (id, token, replica), so a superseded
-attempt is refused there, whatever it believes.
+``Run`` is for functions and ``AsyncRun`` for coroutines; both check and decide in :mod:`.facts`.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar
-from uuid import uuid4
-from zoneinfo import ZoneInfo
+from typing import Any, TypeVar
 
 from onejob import fences
-from onejob.commands import ledger, runs
-from onejob.core.effect import claimant
-from onejob.core.run import Claim, End, Outcome, State
-from onejob.core.time import SECOND, Duration, Instant, in_zone
-from onejob.effect import (
-    FinalErrors,
-    IfUnknownOption,
-    Options,
-    Request,
-    check_effect,
-    refuse_called,
-    request,
-)
-from onejob.errors import InProgress, UsageError
-from onejob.fences import Fence
+from onejob.core.time import Duration
+from onejob.effect import FinalErrors, IfUnknownOption, Options
+from onejob.errors import UsageError
+from onejob.facts import Facts
 from onejob.procedure import perform
-from onejob.runtime.attempt import Attempt
-from onejob.services import Services, required
-from onejob.steps import Steps, acarry, carry
+from onejob.services import required
+from onejob.steps import acarry, carry
 from onejob.transaction import open_transaction
+from onejob.tries import Tries
 
 T = TypeVar("T")
-
-_NOTE_CHARACTERS_MAX: Final = 1_000
-
-_UTC: Final = ZoneInfo("UTC")
-
 
 _current: ContextVar[Run | AsyncRun] = ContextVar("onejob_run")
 
@@ -74,182 +54,7 @@ def entered(run: Run | AsyncRun) -> Iterator[None]:
         _current.reset(before)
 
 
-class _Facts:
-    """What both colours know and check. Safe to use from the handler's own threads."""
-
-    def __init__(
-        self, attempt: Attempt, services: Services, *, args: Mapping[str, object], tz: ZoneInfo
-    ) -> None:
-        self._attempt, self._services = attempt, services
-        self._args, self._tz = args, tz
-        self._calling: set[str] = set()
-        remaining = attempt.remaining()
-        self._deadline = None
-        if remaining is not None:
-            self._deadline = datetime.now(UTC) + timedelta(microseconds=remaining)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.job}/{self.key} attempt {self.attempt}>"
-
-    @property
-    def id(self) -> int:
-        """Return the run's number; a retried run keeps it."""
-        return int(self._attempt.run.id)
-
-    @property
-    def job(self) -> str:
-        """Return the job's name."""
-        return self._attempt.run.job
-
-    @property
-    def key(self) -> str:
-        """Return what names this run among those of its job."""
-        return self._attempt.run.key
-
-    @property
-    def attempt(self) -> int:
-        """Return the number of this attempt, from 1."""
-        return self._attempt.run.attempt
-
-    @property
-    def token(self) -> int:
-        """Return this attempt's fencing token: higher than every earlier one."""
-        return int(self._attempt.run.token)
-
-    @property
-    def replica(self) -> str:
-        """Return the id of the replica that executes this attempt."""
-        return str(self._attempt.run.replica)
-
-    @property
-    def args(self) -> Mapping[str, object]:
-        """Return the arguments by name."""
-        return self._args
-
-    @property
-    def fire_time(self) -> datetime | None:
-        """Return the fire time in the schedule's zone; None for a run that no schedule made."""
-        at = self._attempt.run.fire_time
-        return in_zone(Instant(at), self._tz) if at else None
-
-    @property
-    def deadline(self) -> datetime | None:
-        """Return when the job's timeout ends this attempt; None where it has none."""
-        return self._deadline
-
-    def check(self) -> None:
-        """Raise LeaseLost once this attempt is superseded, cancelled or its lease is over."""
-        self._attempt.check()
-
-    def remaining(self) -> float | None:
-        """Return the seconds left until the deadline; None where there is none."""
-        remaining = self._attempt.remaining()
-        return None if remaining is None else remaining / SECOND
-
-    @property
-    def _claim(self) -> Claim:
-        return self._attempt.run.claim
-
-    @property
-    def _scope(self) -> str:
-        return self._attempt.run.scope
-
-    def _outside(self, what: str) -> None:
-        """Refuse what would wait for a row that this very context has locked."""
-        self._attempt.check()
-        if any(fence.run == self._claim for fence in fences.around()):
-            raise UsageError(
-                f"{what} inside a fenced transaction of the same run would wait for itself: "
-                "the run is locked until that transaction ends. Move it before or after the "
-                "transaction."
-            )
-
-    def _fenced(self, within: object, *, ours: bool) -> Fence:
-        services = self._services
-        store, adapter = services.store, services.adapted(within)
-        return Fence(self._claim, store.dialect, store.where, adapter, ours)
-
-    def _hold(self) -> Steps[None]:
-        self._attempt.check()
-        held = yield runs.fence(self._claim, idle_limit=self._services.longest)
-        if not held:
-            self._superseded()
-
-    def _complete(self) -> Steps[None]:
-        end = End(Outcome.SUCCEEDED)
-        ended = yield runs.settle([(self._claim, end)], keep=self._services.keep)
-        if not ended:
-            self._superseded()
-
-    def _fence(self, complete: bool) -> Steps[None]:
-        yield from self._hold()
-        if complete:
-            yield from self._complete()
-
-    def _first(self, key: str) -> Steps[bool]:
-        check_effect(self._scope, key, what="key")
-        keep = self._services.keep_effects
-        inserted: bool = yield ledger.first_in_run(self._claim, self._scope, key, keep=keep)
-        if not inserted:
-            yield from self._hold()
-            yield from refuse_called(self._scope, key)
-        return inserted
-
-    def _progress(self, done: float, total: float | None, note: str) -> Steps[None]:
-        # A file's name may hold what UTF-8 cannot; a note is no reason to fail.
-        note = note.encode(errors="backslashreplace").decode()
-        text = json.dumps({"done": done, "total": total, "note": note}, ensure_ascii=False)
-        if (yield runs.progress(self._claim, text)):
-            return
-        # Refused, or its row is locked for a moment by a transaction in another thread.
-        standing = (yield runs.standings([self._claim.id])).get(self._claim.id)
-        if (
-            standing is None
-            or standing.state is not State.RUNNING
-            or ((standing.token, standing.replica) != (self._claim.token, self._claim.replica))
-        ):
-            self._superseded()
-
-    def _superseded(self) -> None:
-        self._attempt.revoke("another attempt has superseded it, or it has ended")
-        self._attempt.check()
-
-    def _check_progress(self, done: float, total: float | None, note: str) -> None:
-        self._outside("progress")
-        for what, value in (("done", done), ("total", total)):
-            if value is not None and not (isinstance(value, int | float) and 0 <= value < 2**63):
-                raise UsageError(f"{what}={value!r} must be a number from 0.")
-        if not isinstance(note, str) or len(note) > _NOTE_CHARACTERS_MAX:
-            raise UsageError(f"note must be text of at most {_NOTE_CHARACTERS_MAX:,} characters.")
-
-    def _request(
-        self,
-        key: str,
-        call: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        options: Options,
-    ) -> Request:
-        self._outside("effect")
-        owner = claimant(f"{self.replica}/{self.token}", uuid4().hex[:12])
-        claim = self._claim
-        return request(
-            self._services, self._scope, key, call, args, kwargs, options, owner=owner, run=claim
-        )
-
-    @contextmanager
-    def _alone(self, key: str) -> Iterator[None]:
-        """Refuse the same key beside itself: an entry of this attempt is then always our own."""
-        if key in self._calling:
-            raise InProgress(self._scope, key, age_seconds=0.0)
-        self._calling.add(key)
-        try:
-            yield
-        finally:
-            self._calling.discard(key)
-
-
-class Run(_Facts):
+class Run(Facts):
     """The run that a sync handler executes."""
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
@@ -270,21 +75,41 @@ class Run(_Facts):
         with services.store.transaction(longest=services.longest) as connection:
             run = services.run(connection)
             carry(self._hold(), run)
-            with fences.inside(self._fenced(connection, ours=True)):
+            with fences.inside(self._fenced(services.adapted(connection), ours=True)):
                 yield connection
             if complete:
                 carry(self._complete(), run)
         self._attempt.settled = self._attempt.settled or complete
 
+    def transact(self, unit: Callable[[Any], T], complete: bool = False) -> T:
+        """Call ``unit`` with a fenced transaction's connection, and commit; return its answer.
+
+        Called again, in a new transaction, where the store has rolled this one back: a deadlock, a
+        serialisation failure, a busy SQLite file; eight times at the most. So it should do nothing
+        but use that connection, and let the driver's errors through. Otherwise as
+        :meth:`transaction`.
+        """
+        tries = Tries()
+        while True:
+            try:
+                with self.transaction(complete) as connection, tries.on(connection):
+                    return unit(connection)
+            except Exception as error:
+                pause = tries.pause_after(error)
+                if pause is None:
+                    raise
+            time.sleep(pause)
+
     def fence(self, *, within: object, complete: bool = False) -> None:
         """Lock this run in a transaction that you opened, to its end.
 
         Your transaction then commits only while this attempt is the valid one. With ``complete``
-        the run ends in it as succeeded. Raises LeaseLost: roll back.
+        the run ends in it as succeeded. Raises LeaseLost: roll back. Call it outside savepoints:
+        rolling one back gives up the lock that was taken in it.
         """
-        fence = self._fenced(within, ours=False)
-        carry(self._fence(complete), self._services.run(within))
-        fences.add(fence)
+        adapter = self._services.adapted(within)
+        carry(self._fence(complete), self._services.through(adapter))
+        fences.add(self._fenced(adapter, ours=False))
 
     def first(self, key: str, *, within: object) -> bool:
         """Tell whether this is the first time for ``key`` in this run, in your transaction.
@@ -327,7 +152,7 @@ class Run(_Facts):
         return result
 
 
-class AsyncRun(_Facts):
+class AsyncRun(Facts):
     """The run that an async handler executes: the same, awaited."""
 
     async def progress(self, done: float, total: float | None = None, note: str = "") -> None:
@@ -346,17 +171,31 @@ class AsyncRun(_Facts):
         async with open_transaction(services) as connection:
             run = services.arun(connection)
             await acarry(self._hold(), run)
-            with fences.inside(self._fenced(connection, ours=True)):
+            with fences.inside(self._fenced(services.aadapted(connection), ours=True)):
                 yield connection
             if complete:
                 await acarry(self._complete(), run)
         self._attempt.settled = self._attempt.settled or complete
 
+    async def transact(self, unit: Callable[[Any], Awaitable[T]], complete: bool = False) -> T:
+        """Await ``unit`` with a fenced transaction's connection; see :meth:`Run.transact`."""
+        tries = Tries()
+        while True:
+            try:
+                async with self.transaction(complete) as connection:
+                    with tries.on(connection):
+                        return await unit(connection)
+            except Exception as error:
+                pause = tries.pause_after(error)
+                if pause is None:
+                    raise
+            await asyncio.sleep(pause)
+
     async def fence(self, *, within: object, complete: bool = False) -> None:
         """Lock this run in a transaction that you opened; see :meth:`Run.fence`."""
-        fence = self._fenced(within, ours=False)
-        await acarry(self._fence(complete), self._services.arun(within))
-        fences.add(fence)
+        adapter = self._services.aadapted(within)
+        await acarry(self._fence(complete), self._services.athrough(adapter))
+        fences.add(self._fenced(adapter, ours=False))
 
     async def first(self, key: str, *, within: object) -> bool:
         """Tell whether this is the first time for ``key``; see :meth:`Run.first`."""

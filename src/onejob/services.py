@@ -11,6 +11,7 @@ from onejob.adapters import adapt, adapt_any
 from onejob.commands.command import Command
 from onejob.core.time import Span
 from onejob.errors import UsageError
+from onejob.lent import explained
 from onejob.runtime.events import Events
 from onejob.stores.protocol import Store
 from onejob.stores.threaded import ThreadedStore
@@ -42,27 +43,39 @@ class Services:
         return Span(self.lease // 3) if self.store.dialect == "sqlite" else self.lease
 
     def adapted(self, within: object) -> Any:
-        """Return what makes the caller's connection, sync or async, carry our commands."""
+        """Return what makes the caller's sync connection carry our commands."""
+        return adapt(within, dialect=self.store.dialect)
+
+    def aadapted(self, within: object) -> Any:
+        """Return the same for a connection that code in a loop may use."""
         return adapt_any(within, dialect=self.store.dialect)
 
     def run(self, within: object = None) -> Callable[[Command[Any]], Any]:
         """Return what carries a command out in this thread, or in the caller's transaction."""
-        if within is None:
-            return self._run_alone
-        adapter = adapt(within, dialect=self.store.dialect)
-        return lambda command: self.store.run(command, adapter)
+        return self._run_alone if within is None else self.through(self.adapted(within))
 
     def arun(self, within: object = None) -> Callable[[Command[Any]], Awaitable[Any]]:
         """Return the same for the running loop."""
-        if within is None:
-            return self._arun_alone
-        adapter = self.adapted(within)
-        if hasattr(adapter, "aexecute"):
-            return lambda command: self.astore.run(command, adapter)
+        return self._arun_alone if within is None else self.athrough(self.aadapted(within))
+
+    def through(self, adapter: Any) -> Callable[[Command[Any]], Any]:
+        """Return what carries a command out over a connection that has been adapted."""
+
+        def here(command: Command[Any]) -> Any:
+            with explained(self.store):
+                return self.store.run(command, adapter)
+
+        return here
+
+    def athrough(self, adapter: Any) -> Callable[[Command[Any]], Awaitable[Any]]:
+        """Return the same for the running loop."""
 
         async def here(command: Command[Any]) -> Any:
-            # The caller's sync connection stays in the thread where the caller uses it.
-            return self.store.run(command, adapter)
+            with explained(self.store):
+                if hasattr(adapter, "aexecute"):
+                    return await self.astore.run(command, adapter)
+                # sqlite3's connection stays in the thread where the caller uses it.
+                return self.store.run(command, adapter)
 
         return here
 

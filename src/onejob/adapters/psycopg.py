@@ -20,7 +20,7 @@ class PsycopgWithin:
     """Carries a statement inside the caller's transaction."""
 
     dialect: str = "postgresql"
-    style: Literal["named", "pyformat", "numbered"] = "pyformat"
+    style: Literal["pyformat"] = "pyformat"
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
@@ -45,7 +45,7 @@ class AsyncPsycopgWithin:
     """The same for a connection that belongs to a loop."""
 
     dialect: str = "postgresql"
-    style: Literal["named", "pyformat", "numbered"] = "pyformat"
+    style: Literal["pyformat"] = "pyformat"
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self.connection = connection

@@ -18,7 +18,9 @@ class SqliteWithin:
     """
 
     dialect: str = "sqlite"
-    style: Literal["named", "pyformat", "numbered"] = "named"
+    style: Literal["named"] = "named"
+    #: Answers without a server to wait for, so that code in a loop may use it too.
+    local = True
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection

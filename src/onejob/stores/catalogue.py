@@ -10,15 +10,18 @@ Parameters are written ``:name`` and rendered in the driver's style.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from onejob.commands.command import Parameter
 from onejob.errors import UsageError
-from onejob.stores.protocol import Style
+from onejob.stores.protocol import Statement, Style
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
+_AS_JSON = re.compile(r"CAST\((:[a-z_]+) AS jsonb\)")
 _REMARK = re.compile(r"^--[^\n]*\n", re.MULTILINE)
 
 #: How each dialect writes "the given instant, or this store's clock".
@@ -32,10 +35,20 @@ _OVERRIDES = {"postgresql": None, "sqlite": "sqlite"}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement of a command; ``answers`` where its rows are the command's."""
+    """One statement of a command; ``answers`` where its rows are the command's.
+
+    ``names`` are its parameters in the order of their numbers, where the style has numbers.
+    """
 
     text: str
     answers: bool
+    names: tuple[str, ...] | None = None
+
+    def given(self, parameters: Mapping[str, Parameter]) -> Statement:
+        """Return it with its parameters: all of them by name, or the numbered ones in order."""
+        if self.names is not None:
+            parameters = {name: parameters[name] for name in self.names}
+        return Statement(self.text, parameters, self.answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,26 +125,29 @@ def _rendered(dialect: str, schema: str, name: str, style: Style) -> tuple[Step,
     if not any(marked):
         marked[-1] = True
     prefix = _prefix(dialect, schema)
-    return tuple(
-        Step(_render(_REMARK.sub("", part), prefix, _NOW[dialect], style), answers)
-        for part, answers in zip(parts, marked, strict=True)
-    )
+    texts = [
+        _REMARK.sub("", part).replace("{schema}", prefix).replace("{now}", _NOW[dialect]).strip()
+        for part in parts
+    ]
+    return tuple(render(text, style, answers) for text, answers in zip(texts, marked, strict=True))
 
 
-def _render(text: str, prefix: str, now: str, style: Style) -> str:
-    text = text.replace("{schema}", prefix).replace("{now}", now).strip()
+def render(text: str, style: Style, answers: bool = True) -> Step:
+    """Write the ``:name`` parameters of a text as a driver of this style reads them."""
     if style == "named":
-        return text
+        return Step(text, answers)
     if style == "pyformat":
-        return _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
+        return Step(_PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")), answers)
     names: list[str] = []
+    if style == "typed":
+        text = _AS_JSON.sub(r"CAST(CAST(\1 AS text) AS jsonb)", text)
 
     def number(match: re.Match[str]) -> str:
         if match[1] not in names:
             names.append(match[1])
         return f"${names.index(match[1]) + 1}"
 
-    return _PARAMETER.sub(number, text)
+    return Step(_PARAMETER.sub(number, text), answers, tuple(names))
 
 
 def _prefix(dialect: str, schema: str) -> str:

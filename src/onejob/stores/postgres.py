@@ -84,7 +84,7 @@ class PostgresStore:
     def statements(self, command: Command[T], style: Style) -> Sequence[Statement]:
         """Return what ``run`` would send: one statement."""
         [step] = self.catalogue.steps(command.name, style)
-        return [Statement(step.text, command.parameters, step.answers)]
+        return [step.given(command.parameters)]
 
     def carry(self, command: Command[T], connections: Connections[Connection]) -> T:
         """Carry a command out over one of these connections, and again where that is safe."""

@@ -12,13 +12,17 @@ from onejob.core.time import Span
 
 T = TypeVar("T")
 
-#: How a driver writes parameters: ``:name``, ``%(name)s`` or ``$1``.
-Style = Literal["named", "pyformat", "numbered"]
+#: How a driver writes parameters: ``:name``, ``%(name)s`` or ``$1``. ``typed`` is ``$1`` too, for a
+#: driver that encodes by the type the server infers: JSON, which travels as text, then says so.
+Style = Literal["named", "pyformat", "numbered", "typed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement ready for a driver; ``answers`` where its rows are the command's."""
+    """One statement ready for a driver; ``answers`` where its rows are the command's.
+
+    Where the style has numbers, ``parameters`` has just those, in order.
+    """
 
     text: str
     parameters: Mapping[str, Parameter]

@@ -68,7 +68,7 @@ class SqliteStore:
     def run(self, command: Command[T], within: Within | None = None) -> T:
         """Carry out one command: atomically by itself, or within the caller's transaction."""
         if within is not None:
-            return self._carry(command, within.execute)
+            return self._carry(command, within.execute, within.style)
         with self._mapped():
             if not command.writes:
                 with self._connections.lend() as connection:
@@ -81,10 +81,7 @@ class SqliteStore:
         parameters = command.parameters
         if "now" in parameters and parameters["now"] is None:
             parameters = {**parameters, "now": self._clock()}
-        return [
-            Statement(step.text, parameters, step.answers)
-            for step in self.catalogue.steps(command.name, style)
-        ]
+        return [step.given(parameters) for step in self.catalogue.steps(command.name, style)]
 
     @contextmanager
     def transaction(self, *, longest: Span) -> Iterator[sqlite3.Connection]:
@@ -191,9 +188,9 @@ class SqliteStore:
         """Close every idle connection."""
         self._connections.close()
 
-    def _carry(self, command: Command[T], execute: Execute) -> T:
+    def _carry(self, command: Command[T], execute: Execute, style: Style = "named") -> T:
         answer: Sequence[Row] = ()
-        for statement in self.statements(command, "named"):
+        for statement in self.statements(command, style):
             rows = execute(statement.text, statement.parameters)
             answer = rows if statement.answers else answer
         return command.decode(answer)
