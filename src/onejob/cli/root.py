@@ -22,6 +22,7 @@ COMMANDS = {
     "replicas": "List the processes of the fleet.",
     "effects": "List effects whose outcome is unknown; settle one.",
     "why": "Tell the story of one run or fire time.",
+    "scan": "Find every place in a repository where a job is triggered.",
     "doctor": "Check store, clock, fleet and schedules.",
     "db": "Show the SQL that is sent.",
 }

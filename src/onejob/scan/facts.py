@@ -1,0 +1,143 @@
+"""What sources say about a file: facts, without judgement. Joining and verdicts come later.
+
+Every fact has the ``path`` of its file as the scan shows it, and the ``line`` where a reader should
+look. Texts that a fact carries are names and schedules; never a command line, a value or a token.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from onejob.scan.finding import Confidence, Related, Role, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Something that was written to keep a job from running more often than once.
+
+    ``gives`` is the verdict that the guard, alone, earns: GUARDED, WEAK_GUARD, NO_OVERLAP,
+    HOST_ONLY, INERT_GUARD; DISABLED, NEVER and DORMANT for what keeps it from running at all;
+    SINGLE and OVERLAP_ON_DEPLOY for what limits the processes. ``why`` is a clause that follows
+    "name (file:line)": "keeps a row lock until its transaction ends".
+    """
+
+    name: str
+    gives: Verdict
+    line: int
+    why: str = ""
+    path: str = ""
+    """Where it stands; empty for the file of the fact that has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A place that starts background work by time, or that takes it from a queue."""
+
+    kind: str
+    """The mechanism, such as ``apscheduler``. The rule that lists it decides the code."""
+    path: str
+    line: int
+    language: str
+    name: str = ""
+    """What a reader calls the job: its id, or the function's name."""
+    schedule: str = ""
+    """A cron expression, ``every 5m``, or words; empty where the code computes it."""
+    target: str = ""
+    """The dotted name of the function that does the work, as far as it could be resolved."""
+    marks: tuple[str, ...] = ()
+    """The decorators or annotations on the function, without arguments: they may be guards."""
+    guards: tuple[Guard, ...] = ()
+    alone: Verdict = Verdict.UNGUARDED
+    """The verdict when no guard is found: AT_LEAST_ONCE, CI, CONSUMER, PER_PROCESS_OK, ..."""
+    role: Role = "trigger"
+    fires: str = "process"
+    """Who fires it: ``process`` (every process that loads the file), ``scheduler`` (a scheduler
+    process of the library, such as beat), ``host`` (every host with the file), ``platform``."""
+    why: str = ""
+    """A clause that says why ``alone`` is what it is, where the kind doesn't say it."""
+    words: tuple[str, ...] = ()
+    """More names by which a launch may mean this file: module, console script, image."""
+    confidence: Confidence = "high"
+    related: tuple[Related, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A place that says how a process is started, and how often."""
+
+    kind: str
+    path: str
+    line: int
+    language: str
+    name: str = ""
+    words: tuple[str, ...] = ()
+    """Names in the command, the image and the manifest: joined with the paths of triggers."""
+    fires: str = "process"
+    """What it starts: ``process``, ``web``, ``scheduler`` (a beat of its own), or ``worker``."""
+    replicas: int | None = None
+    """None where nobody says: then it counts as many."""
+    workers: int | None = None
+    """Processes in each replica; None where the command takes them from the environment."""
+    embeds: bool = False
+    """The process brings its own scheduler: a worker with beat, a web app that starts one."""
+    rollout: str = ""
+    """``recreate`` (the old one ends first), ``rolling``, or empty where there is no rollout."""
+    autoscaled: bool = False
+    verdict: Verdict = Verdict.SINGLE
+    guards: tuple[Guard, ...] = ()
+    why: str = ""
+    reported: bool = True
+    """False for one that only explains triggers, such as any Deployment without a scheduler."""
+    related: tuple[Related, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function, decorator or aspect whose body guards. A trigger finds it by name.
+
+    ``name`` is dotted as far as known: ``shop.tasks.digest``, ``TaskLock``. ``calls`` are the
+    names it calls itself, for one step more.
+    """
+
+    name: str
+    path: str
+    line: int
+    guards: tuple[Guard, ...] = ()
+    calls: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting that changes what a library's guard is worth, such as a clustered job store."""
+
+    name: str
+    value: str
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Smell:
+    """A place whose shape breaks a promise of "once", whatever triggers it."""
+
+    kind: str
+    path: str
+    line: int
+    language: str
+    name: str
+    why: str
+    confidence: Confidence = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A file, or a part of one, that could not be judged, and why."""
+
+    path: str
+    text: str
+    line: int = 0
+
+
+Fact: TypeAlias = Trigger | Launch | Function | Setting | Smell | Note

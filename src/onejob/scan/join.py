@@ -1,0 +1,204 @@
+"""Facts of all files, put together: a trigger with the function it runs, its guards, its launches.
+
+1. Index functions, decorators and aspects that guard, by the last part of their names.
+2. For each trigger collect guards: its own, those of the decorators on its function, those in the
+   function's body, and those one call further.
+3. Find the launches that start its process: by the names in the command, the image, the manifest.
+4. Judge (``verdict.decide``), and look up the rule's advice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from onejob.scan.facts import Fact, Function, Guard, Launch, Note, Setting, Smell, Trigger
+from onejob.scan.finding import Finding, Related, Verdict
+from onejob.scan.nearby import Launches
+from onejob.scan.registry import rule_for
+from onejob.scan.settings import adjusted
+from onejob.scan.verdict import decide, product
+
+#: A function name that many files define tells nothing; only one in the same file is meant then.
+SAME_NAME_MAX = 4
+#: A call further than the function itself: worth less, and reported so.
+_PER_PROCESS = frozenset({Verdict.PER_PROCESS_OK})
+
+
+def join(facts: Iterable[Fact], house_guards: tuple[str, ...] = ()) -> list[Finding]:
+    """Return one finding for each trigger, launch and smell, in the order of the files."""
+    facts = list(facts)
+    functions = _by_last_name(fact for fact in facts if isinstance(fact, Function))
+    settings = tuple(fact for fact in facts if isinstance(fact, Setting))
+    launches = Launches(fact for fact in facts if isinstance(fact, Launch))
+    triggers = [fact for fact in facts if isinstance(fact, Trigger)]
+    findings = []
+    for trigger in triggers:
+        guards = tuple(_guards(trigger, functions, house_guards))
+        guards = adjusted(trigger, guards, settings)
+        findings.append(_finding(trigger, guards, launches.of(trigger)))
+    findings += [_launched(fact) for fact in facts if isinstance(fact, Launch) and fact.reported]
+    findings += [_smelt(fact) for fact in facts if isinstance(fact, Smell)]
+    return sorted(findings, key=lambda each: (each.path, each.line, each.rule, each.name))
+
+
+def notes_of(facts: Iterable[Fact]) -> list[Note]:
+    """Return what could not be judged."""
+    return [fact for fact in facts if isinstance(fact, Note)]
+
+
+def _by_last_name(functions: Iterable[Function]) -> dict[str, list[Function]]:
+    index: dict[str, list[Function]] = defaultdict(list)
+    for function in functions:
+        index[_last(function.name)].append(function)
+    return index
+
+
+def _guards(
+    trigger: Trigger, functions: dict[str, list[Function]], house_guards: tuple[str, ...]
+) -> Iterator[Guard]:
+    yield from trigger.guards
+    for mark in trigger.marks:
+        if _last(mark) in house_guards:
+            yield Guard(f"@{mark}", Verdict.GUARDED, trigger.line, "is one of your guards")
+        yield from _inside(mark, trigger.path, functions)
+    if not trigger.target:
+        return
+    for function in _meant(trigger.target, trigger.path, functions):
+        yield from _placed(function)
+        for mark in function.marks:
+            if _last(mark) in house_guards:
+                yield Guard(
+                    f"@{mark}",
+                    Verdict.GUARDED,
+                    function.line,
+                    "is one of your guards",
+                    function.path,
+                )
+            yield from _inside(mark, function.path, functions)
+        for call in function.calls:
+            if _last(call) in house_guards:
+                yield Guard(
+                    f"{call}()",
+                    Verdict.GUARDED,
+                    function.line,
+                    "is one of your guards",
+                    function.path,
+                )
+            for guard in _inside(call, function.path, functions):
+                if guard.gives not in _PER_PROCESS:
+                    yield guard
+
+
+def _inside(name: str, path: str, functions: dict[str, list[Function]]) -> Iterator[Guard]:
+    for function in _meant(name, path, functions):
+        yield from _placed(function)
+
+
+def _placed(function: Function) -> Iterator[Guard]:
+    for guard in function.guards:
+        yield guard if guard.path else replace(guard, path=function.path)
+
+
+def _meant(name: str, path: str, functions: dict[str, list[Function]]) -> list[Function]:
+    """Return the functions that a dotted name may mean: the same file first, then by its parts."""
+    found = functions.get(_last(name), [])
+    here = [function for function in found if function.path == path]
+    if here:
+        return here
+    if len(found) > 1:
+        parts = _parts(name)
+        best = max(_agreement(parts, function) for function in found)
+        found = [function for function in found if _agreement(parts, function) == best]
+    return found if len(found) < SAME_NAME_MAX else []
+
+
+def _agreement(parts: list[str], function: Function) -> int:
+    known = set(_parts(function.name)) | set(function.path.rpartition(".")[0].split("/"))
+    return len(known & set(parts))
+
+
+def _parts(name: str) -> list[str]:
+    return name.replace(":", ".").replace("/", ".").replace("::", ".").split(".")
+
+
+def _last(name: str) -> str:
+    return _parts(name)[-1]
+
+
+def _finding(trigger: Trigger, guards: tuple[Guard, ...], launches: tuple[Launch, ...]) -> Finding:
+    decision = decide(trigger, guards, launches)
+    rule = rule_for(trigger.kind)
+    related = list(trigger.related)
+    if decision.guard is not None and (
+        decision.guard.path not in ("", trigger.path) or decision.guard.line != trigger.line
+    ):
+        place = decision.guard.path or trigger.path
+        related.append(Related(place, decision.guard.line, decision.guard.name))
+    related += [Related(each.path, each.line, each.kind) for each in launches]
+    return Finding(
+        path=trigger.path,
+        line=trigger.line,
+        role=trigger.role,
+        kind=trigger.kind,
+        language=trigger.language,
+        name=trigger.name,
+        schedule=trigger.schedule,
+        guard=decision.guard.name if decision.guard is not None else None,
+        verdict=decision.verdict,
+        runs_per_tick=decision.runs_per_tick,
+        rule=rule.code,
+        reason=decision.reason,
+        advice=rule.advise(decision.verdict),
+        confidence=trigger.confidence,
+        related=tuple(dict.fromkeys(related)),
+    )
+
+
+def _launched(launch: Launch) -> Finding:
+    rule = rule_for(launch.kind)
+    return Finding(
+        path=launch.path,
+        line=launch.line,
+        role="launch",
+        kind=launch.kind,
+        language=launch.language,
+        name=launch.name,
+        schedule="",
+        guard=None,
+        verdict=launch.verdict,
+        runs_per_tick=product(launch, launch.fires),
+        rule=rule.code,
+        reason=launch.why or _LAUNCH_WHY.get(launch.verdict, "starts what fires"),
+        advice=rule.advise(launch.verdict),
+        related=launch.related,
+    )
+
+
+_LAUNCH_WHY = {
+    Verdict.MULTIPLIER: "starts several processes, or may, and each of them fires",
+    Verdict.SINGLE: "starts one process; nothing stops somebody from starting a second",
+    Verdict.OVERLAP_ON_DEPLOY: "keeps one replica, and a rollout overlaps two",
+    Verdict.HOST_ONLY: "is limited on this host only",
+}
+
+
+def _smelt(smell: Smell) -> Finding:
+    rule = rule_for(smell.kind)
+    return Finding(
+        path=smell.path,
+        line=smell.line,
+        role="smell",
+        kind=smell.kind,
+        language=smell.language,
+        name=smell.name,
+        schedule="",
+        guard=None,
+        verdict=Verdict.SMELL,
+        runs_per_tick="",
+        rule=rule.code,
+        reason=smell.why,
+        advice=rule.advise(Verdict.SMELL),
+        confidence=smell.confidence,
+    )

@@ -1,0 +1,67 @@
+"""Which launches start a trigger's process: by the names that both of them use.
+
+A command says ``python -m shop.clock``, an image is called ``registry/shop-clock``, a Deployment
+``shop-clock``; the trigger stands in ``shop/clock/main.py``. Words that every project uses say
+nothing. Where several launches agree equally well, all of them are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from onejob.scan.facts import Launch, Trigger
+
+#: Too many equal answers are none.
+EQUALS_MAX = 6
+_COMMON_WORDS = """
+    src app apps main index lib libs pkg cmd internal core server service services script
+    scripts bin run start python node java go ruby manage py js ts jar deployment template
+    templates chart charts kubernetes k8s deploy docker compose yml yaml image latest backend
+    api web the com org net io github ghcr registry www http https container prod production dev
+    stage env sh bash exec command default config settings common util utils init module modules
+    package packages root
+"""
+_COMMON = frozenset(_COMMON_WORDS.split())
+_WORD = re.compile(r"[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*")
+
+
+class Launches:
+    """The launches of a tree, asked for one trigger at a time."""
+
+    def __init__(self, launches: Iterable[Launch]) -> None:
+        self._known = [(launch, _words((*launch.words, launch.name))) for launch in launches]
+
+    def of(self, trigger: Trigger) -> tuple[Launch, ...]:
+        """Return the launches that start this trigger's process, as far as names tell."""
+        if trigger.fires not in ("process", "scheduler"):
+            return ()
+        mine = _words((trigger.path.rpartition(".")[0], *trigger.words))
+        best, found = 0, list[Launch]()
+        for launch, words in self._known:
+            if not _may_fire(trigger, launch):
+                continue
+            agreement = sum(len(word) > 2 for word in mine & words)
+            if agreement > best:
+                best, found = agreement, [launch]
+            elif agreement == best and best:
+                found.append(launch)
+        if trigger.fires == "scheduler":
+            found = found or [each for each, _ in self._known if _may_fire(trigger, each)]
+        return tuple(found) if len(found) <= EQUALS_MAX else ()
+
+
+def _may_fire(trigger: Trigger, launch: Launch) -> bool:
+    if trigger.fires == "scheduler":
+        return launch.fires == "scheduler" or launch.embeds
+    return launch.fires != "scheduler"
+
+
+def _words(texts: Iterable[str]) -> frozenset[str]:
+    found = set[str]()
+    for text in texts:
+        for word in _WORD.findall(text.lower()):
+            whole = word.replace("-", "_")
+            found.add(whole)
+            found.update(whole.split("_"))
+    return frozenset(found - _COMMON)

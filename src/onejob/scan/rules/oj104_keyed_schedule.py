@@ -1,0 +1,36 @@
+"""OJ104 keyed-schedule
+
+What
+    A library that keeps one key for each fire time in a shared store: arq cron jobs with
+    ``unique=True``, procrastinate's periodic tasks, APScheduler 4 with a shared data store,
+    repeatable jobs and job schedulers of Bull and BullMQ.
+
+Why it matters
+    These run once for each fire time, until the key is switched off (``unique=False``), the data
+    store is the process's own memory, or a failover of Redis forgets the key.
+
+Example
+    ::
+
+        cron_jobs = [cron(bill, hour={3}, unique=False)]
+
+Instead
+    Leave the key on, keep the store shared, and make what must never happen twice carry a unique
+    key of its own in the database.
+
+When to ignore
+    It says GUARDED.
+"""
+
+from onejob.scan.finding import Verdict
+
+CODE = "OJ104"
+NAME = "keyed-schedule"
+KINDS = ("arq", "procrastinate", "apscheduler-4", "bull-repeat", "bullmq-scheduler")
+ADVICE = "Leave the library's key for each fire time switched on, and its store shared."
+ADVICE_FOR = {
+    Verdict.WEAK_GUARD: (
+        "Good for what may rarely run twice. What must not, needs a unique key in the database: "
+        "app.once_per of onejob, or a row of (job, period) in the transaction."
+    )
+}

@@ -1,0 +1,30 @@
+"""OJ302 scheduler-launch
+
+What
+    A command that starts a library's scheduler: ``celery beat``, a worker with ``-B`` or
+    ``--beat``, ``rq worker --with-scheduler``, ``rqscheduler``, ``taskiq scheduler``, ``qcluster``,
+    a clock process.
+
+Why it matters
+    There must be one in the fleet. Embedded in a worker it is started once for each worker.
+
+Example
+    ::
+
+        celery -A shop worker --beat
+
+Instead
+    A process of its own: ``replicas: 1`` with ``strategy: Recreate``; and tasks that refuse a
+    period that was taken, because one process cannot be promised.
+
+When to ignore
+    It says SINGLE, and nobody scales it.
+"""
+
+CODE = "OJ302"
+NAME = "scheduler-launch"
+KINDS = ("embedded-scheduler", "scheduler-command")
+ADVICE = (
+    "Start the scheduler in one process of its own (replicas 1, strategy Recreate), and let the "
+    "tasks refuse a period that was taken."
+)
