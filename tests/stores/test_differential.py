@@ -19,6 +19,7 @@ from onejob.stores.memory import MemoryStore
 from onejob.stores.memory.tables import Tables
 from onejob.stores.postgres import PostgresStore
 from onejob.stores.sqlite import SqliteStore
+from onejob.testing.conformance.claim_programs import ClaimProgram
 from onejob.testing.conformance.given import NOW, Run
 from onejob.testing.conformance.programs import Program
 from onejob.testing.conformance.worlds import World
@@ -40,6 +41,7 @@ def test_sqlite_answers_as_the_model_does(batch: int, sqlite_store: SqliteStore)
         connection.close()
 
     compare_batch(batch, sqlite_store.run, empty)
+    compare_batch(batch, sqlite_store.run, empty, of=ClaimProgram)
 
 
 @pytest.mark.parametrize("batch", BATCHES)
@@ -52,6 +54,7 @@ def test_postgresql_answers_as_the_model_does(
                 connection.execute(f"DELETE FROM {postgres_store.catalogue.prefix}{table}")
 
     compare_batch(batch, postgres_store.run, empty)
+    compare_batch(batch, postgres_store.run, empty, of=ClaimProgram)
 
 
 def test_the_comparison_notices_a_store_that_forgets_the_token_in_its_guard() -> None:
@@ -76,14 +79,32 @@ def test_the_comparison_notices_a_store_that_forgets_the_token_in_its_guard() ->
         compare_batch(0, without_the_token, empty)
 
 
-def compare_batch(batch: int, run: Run, empty: Callable[[], None]) -> None:
+def test_the_comparison_notices_a_store_that_lets_the_overtaken_end_a_claim() -> None:
+    mutant = MemoryStore(lambda: NOW)
+
+    def without_the_token(command: Command[T]) -> T:
+        given = dict(command.parameters)
+        row = mutant.tables.ledger.get((given.get("kind"), given.get("scope"), given.get("key")))  # type: ignore[arg-type]
+        if command.name == "claim_end" and row is not None:
+            given |= {"token": row.token, "owner": row.owner}
+        return mutant.run(replace(command, parameters=given))
+
+    def empty() -> None:
+        mutant.tables = Tables()
+
+    with pytest.raises(AssertionError, match="seed"):
+        compare_batch(0, without_the_token, empty, of=ClaimProgram)
+
+
+def compare_batch(
+    batch: int, run: Run, empty: Callable[[], None], of: type[Program | ClaimProgram] = Program
+) -> None:
     for seed in range(batch * PROGRAMS, (batch + 1) * PROGRAMS):
-        compare(seed, run, empty)
+        empty()
+        compare(seed, run, of(seed))
 
 
-def compare(seed: int, run: Run, empty: Callable[[], None]) -> None:
-    empty()
-    program = Program(seed)
+def compare(seed: int, run: Run, program: Program | ClaimProgram) -> None:
     model, other = World(MemoryStore(lambda: NOW).run), World(run)
     asked: list[str] = []
     for ask in [program.next() for _ in range(COMMANDS)] + program.everything():

@@ -144,7 +144,7 @@ def unsettled(*, limit: int, now: int | None = None) -> Command[tuple[Entry, ...
 
 
 def purge(*, limit: int, now: int | None = None) -> Command[int]:
-    """Delete entries that are done or failed and past their time; never unknown or claimed ones."""
+    """Delete what is past its time; never an effect that is claimed or unknown, nor a run's key."""
     return Command("ledger_purge", {"limit": limit, "now": now}, count, repeatable=True)
 
 

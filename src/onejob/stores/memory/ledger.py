@@ -137,13 +137,12 @@ def effect_unsettled(tables: Tables, now: int, *, limit: int) -> Rows:
 
 
 def ledger_purge(tables: Tables, now: int, *, limit: int) -> Rows:
-    """Delete settled entries past their time; never an open one."""
+    """Delete entries past their time; never an open effect, which is kept until it is settled."""
     old = [
         entry
         for _, entry in sorted(tables.ledger.items())
-        if entry.kind == "effect"
-        and entry.state in ("done", "failed")
-        and 0 < entry.kept_until < now
+        if 0 < entry.kept_until < now
+        and (entry.state in ("done", "failed", "free") or 0 < entry.claim_until <= now)
         and entry.run_id not in tables.runs
     ][:limit]
     for entry in old:

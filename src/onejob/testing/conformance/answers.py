@@ -49,7 +49,8 @@ class Names:
             case tuple() | list():
                 return [self._shown(one) for one in value]
             case frozenset():
-                return sorted(value)
+                # Tokens in it have had their names since they were drawn.
+                return sorted((self._shown(one) for one in value), key=repr)
             case _ if is_dataclass(value):
                 return {f.name: self._field(f.name, getattr(value, f.name)) for f in fields(value)}
             case _:

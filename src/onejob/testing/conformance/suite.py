@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from onejob.testing.conformance import (
     claim,
+    claims,
     definitions,
     effects,
     enqueue,
@@ -17,6 +18,7 @@ from onejob.testing.conformance import (
     retry,
     rows,
     settle,
+    spacing,
     sweep,
     tick,
     views,
@@ -34,6 +36,8 @@ SUBJECTS = (
     tick,
     ledger,
     effects,
+    claims,
+    spacing,
     purge,
     views,
     rows,

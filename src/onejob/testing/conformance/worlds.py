@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from onejob.commands.claims import LedgerClaim, Won
 from onejob.commands.command import Command
 from onejob.commands.schedules import Schedule, Ticked
 from onejob.core.run import Claim, ClaimedRun, ReplicaId, RunId, Token
@@ -14,6 +15,7 @@ from onejob.testing.conformance.given import Run
 
 #: Stands in while nothing has been claimed: no store ever draws these numbers.
 NOBODY = Claim(RunId(2**62), Token(2**62), ReplicaId("replica-a"))
+NO_HOLDER = LedgerClaim("period", "inbox", "charge", NOBODY.token, "replica-a")
 
 
 @dataclass(slots=True)
@@ -25,6 +27,7 @@ class World:
     ids: list[RunId] = field(default_factory=list)
     claims: list[ClaimedRun] = field(default_factory=list)
     entries: list[tuple[str, str, Token]] = field(default_factory=list)
+    holders: list[LedgerClaim] = field(default_factory=list)
     schedules: dict[str, Schedule] = field(default_factory=dict)
 
     def ask(self, command: Command[Any]) -> Any:
@@ -52,6 +55,13 @@ class World:
             return ("inbox", "charge", NOBODY.token)
         return self.entries[number % len(self.entries)]
 
+    def holder(self, number: int) -> LedgerClaim:
+        """Return one of the claims outside runs received so far, the latest ones more often."""
+        if not self.holders:
+            return NO_HOLDER
+        recent = self.holders[-4:] if number % 3 else self.holders
+        return recent[number % len(recent)]
+
     def _learn(self, command: Command[Any], answer: Any) -> None:
         parameters = command.parameters
         match command.name:
@@ -62,6 +72,8 @@ class World:
                 self.ids += [RunId(one.run_id) for one in ticks if one.answer == "fired"]
             case "run_claim" | "run_claim_alone":
                 self.claims += answer
+            case "claim_take" if isinstance(answer, Won):
+                self.holders.append(answer.claim)
             case "schedule_read" | "schedule_due":
                 self.schedules |= {schedule.name: schedule for schedule in answer.schedules}
             case name if name in DRAW_A_TOKEN and answer:

@@ -143,23 +143,23 @@ SELECT scope, key, state, token, owner, run_id, claimed, claim_until, fingerprin
  LIMIT CAST(:limit AS bigint)
 
 -- name: ledger_purge
+-- What ended (or was given back), and claims outside runs that nobody took over; never an effect
+-- that is claimed or unknown, and never the key of a run, which is kept until 0.
 -- MATERIALIZED: as a plain subquery it may be run again for each row, each time with a new limit.
 WITH old AS MATERIALIZED (
-  SELECT scope, key
+  SELECT kind, scope, key
     FROM {schema}ledger
-   WHERE kind = 'effect'
-     AND state IN ('done', 'failed')
-     AND kept_until > 0
+   WHERE kept_until > 0
      AND kept_until < {now}
+     AND (state IN ('done', 'failed', 'free') OR claim_until BETWEEN 1 AND {now})
      AND NOT EXISTS (SELECT 1 FROM {schema}run WHERE id = run_id)
-   ORDER BY scope, key
+   ORDER BY kind, scope, key
    LIMIT CAST(:limit AS bigint)
      FOR UPDATE SKIP LOCKED
 )
 DELETE FROM {schema}ledger AS l
  USING old
- WHERE l.kind = 'effect'
+ WHERE l.kind = old.kind
    AND l.scope = old.scope
    AND l.key = old.key
-   AND l.state IN ('done', 'failed')
 RETURNING l.key

@@ -126,15 +126,13 @@ SELECT scope, key, state, token, owner, run_id, claimed, claim_until, fingerprin
 -- name: ledger_purge
 -- why: no row locks
 DELETE FROM {schema}ledger
- WHERE kind = 'effect'
-   AND state IN ('done', 'failed')
-   AND (scope, key) IN (SELECT scope, key
-                          FROM {schema}ledger
-                         WHERE kind = 'effect'
-                           AND state IN ('done', 'failed')
-                           AND kept_until > 0
-                           AND kept_until < {now}
-                           AND NOT EXISTS (SELECT 1 FROM {schema}run WHERE id = run_id)
-                         ORDER BY scope, key
-                         LIMIT :limit)
+ WHERE (kind, scope, key) IN (SELECT kind, scope, key
+                                FROM {schema}ledger
+                               WHERE kept_until > 0
+                                 AND kept_until < {now}
+                                 AND (state IN ('done', 'failed', 'free')
+                                      OR claim_until BETWEEN 1 AND {now})
+                                 AND NOT EXISTS (SELECT 1 FROM {schema}run WHERE id = run_id)
+                               ORDER BY kind, scope, key
+                               LIMIT :limit)
 RETURNING key
