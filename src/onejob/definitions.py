@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
+from onejob.core.cron import Fold, Gap
 from onejob.core.retry import OnLoss, Retry
 from onejob.core.schedule import Timing
 from onejob.core.time import Duration
@@ -63,6 +64,8 @@ class Definitions:
         expression: str,
         *,
         tz: str | ZoneInfo | None = None,
+        on_gap: Gap = "shift",
+        on_fold: Fold = "first",
         catch_up: CatchUpOption = "latest",
         catch_up_cap: int = 100,
         max_lateness: Duration | None = None,
@@ -75,7 +78,12 @@ class Definitions:
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
     ) -> JobDecorator:
-        """Make a function a job that fires by a cron expression, in ``tz`` (UTC where None)."""
+        """Make a function a job that fires by a cron expression, in ``tz`` (UTC where None).
+
+        A time that the clocks skip fires at the first instant after the gap (``on_gap="shift"``)
+        or is skipped and recorded (``"skip"``); a fixed time that comes twice fires at the
+        ``"first"``, the ``"second"`` or ``"both"``. See ``onejob next EXPR --tz Z --explain``.
+        """
         schedule = ScheduleOptions(
             catch_up=catch_up,
             catch_up_cap=catch_up_cap,
@@ -90,7 +98,8 @@ class Definitions:
             timeout=timeout,
             on_replica_loss=on_replica_loss,
         )
-        return self._decorator(name, options, cron(expression, tz), schedule)
+        timing = cron(expression, tz, on_gap=on_gap, on_fold=on_fold)
+        return self._decorator(name, options, timing, schedule)
 
     def every(
         self,

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from onejob.commands import schedules, views
 from onejob.commands.command import as_json
 from onejob.commands.views import ScheduleView
-from onejob.core.cron import Cron
+from onejob.core.cron import Cron, Fold, Gap
 from onejob.core.every import Every
 from onejob.core.names import check_name
 from onejob.core.schedule import CatchUp, Overlap, Policy
@@ -59,11 +59,13 @@ class ScheduleOptions:
         )
 
 
-def cron(expression: str, tz: str | ZoneInfo | None) -> Cron:
-    """Read a cron expression; UsageError says which field is wrong."""
+def cron(
+    expression: str, tz: str | ZoneInfo | None, *, on_gap: Gap = "shift", on_fold: Fold = "first"
+) -> Cron:
+    """Read a cron expression and its policies; UsageError says what is wrong."""
     if not isinstance(expression, str):
         raise UsageError(f"a cron expression is text, such as '0 2 * * *', not {expression!r}.")
-    return Cron.parse(expression, tz)
+    return Cron.parse(expression, tz, on_gap=on_gap, on_fold=on_fold)
 
 
 def every(interval: Duration, anchor: datetime | None) -> Every:

@@ -22,6 +22,8 @@ def report(tenant: int = 1) -> None: ...
         ("* * * *", {}, "fields"),
         ("0 2 * * *", {"tz": "Europe/Berlim"}, "Europe/Berlin"),
         (7, {}, "is text"),
+        ("0 2 * * *", {"on_gap": "run"}, "on_gap='run' must be 'shift' or 'skip'"),
+        ("0 2 * * *", {"on_fold": "last"}, "on_fold='last' must be 'first', 'second' or 'both'"),
         ("0 2 * * *", {"catch_up": "some"}, "catch_up"),
         ("0 2 * * *", {"catch_up_cap": 0}, "catch_up_cap"),
         ("0 2 * * *", {"overlap": "cancel"}, "overlap"),
@@ -103,6 +105,8 @@ def test_a_definition_changes_with_whatever_decides_what_fires() -> None:
     changes: list[dict[str, Any]] = [
         {"expression": "0 3 * * *"},
         {"tz": "Europe/Berlin"},
+        {"on_gap": "skip"},
+        {"on_fold": "both"},
         {"catch_up": "all"},
         {"catch_up_cap": 7},
         {"max_lateness": "1h"},

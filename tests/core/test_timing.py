@@ -19,6 +19,8 @@ T = read_instant("2026-03-10T10:00:00Z", "T")
 TIMINGS: list[Timing] = [
     Cron.parse("0  2 * * *", "Europe/Berlin"),
     Cron.parse("@daily", "UTC"),
+    Cron.parse("30 2 * * *", "Europe/Berlin", on_gap="skip"),
+    Cron.parse("30 2 * * *", "Europe/Berlin", on_fold="both"),
     Every(Span(5 * MINUTE), anchor=T),
     Once(T),
 ]
@@ -33,6 +35,14 @@ def test_what_was_stored_is_restored(timing: Timing) -> None:
 def test_a_form_of_a_newer_version_is_refused_and_not_guessed_at(kept: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="upgrade onejob"):
         restored(kept)
+
+
+def test_usual_policies_are_left_out_and_others_are_kept() -> None:
+    usual = Cron.parse("0 2 * * *", "UTC")
+    other = Cron.parse("0 2 * * *", "UTC", on_gap="skip", on_fold="second")
+
+    assert stored(usual) == {"cron": "0 2 * * *", "tz": "UTC"}
+    assert stored(other) == {**stored(usual), "on_gap": "skip", "on_fold": "second"}
 
 
 def test_a_stored_zone_that_this_machine_does_not_know_is_refused() -> None:

@@ -1,4 +1,6 @@
-"""What the five fields of a cron expression say, and exactly what is wrong with a bad one.
+"""What the fields of a cron expression say, and exactly what is wrong with a bad one.
+
+Five fields, from minute to day-of-week; a sixth, put first, holds seconds.
 
 cronsim reads each item of a field. Around it stand the things it does not do: shortcuts such as
 ``@daily``, ``FRIL``, and an error that names the field, its position and the reason. Where it
@@ -9,7 +11,6 @@ Days follow cronie: when day-of-month or day-of-week begins with ``*`` both must
 
 from __future__ import annotations
 
-from calendar import monthrange
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, cast
@@ -37,7 +38,7 @@ _WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """One of the five places: its name, its bounds, the words it knows."""
+    """One of the places: its name, its bounds, the words it knows."""
 
     name: str
     field: Field
@@ -48,6 +49,7 @@ class _Slot:
 
 
 _SLOTS: Final = (
+    _Slot("second", Field.SECOND, 0, 59),
     _Slot("minute", Field.MINUTE, 0, 59),
     _Slot("hour", Field.HOUR, 0, 23),
     _Slot("day-of-month", Field.DAY, 1, 31, also=", L or LW"),
@@ -58,26 +60,32 @@ _SLOTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A parsed expression: minutes of the day, and which days of a month match."""
+    """A parsed expression: which seconds, minutes, hours and days match, each ascending."""
 
+    seconds: tuple[int, ...]
     minutes: tuple[int, ...]
-    """Minutes since local midnight, ascending."""
+    hours: tuple[int, ...]
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int | tuple[int, int]]
     both_days: bool
     fixed: bool
-    """Neither minute nor hour is a wildcard: the expression names times of day."""
+    """No second, minute or hour is a wildcard: the expression names times of day."""
 
-    def days_of(self, year: int, month: int) -> tuple[int, ...]:
-        """Return the days of that month on which it fires, ascending."""
-        if month not in self.months:
-            return ()
-        first, last = monthrange(year, month)
-        return tuple(day for day in range(1, last + 1) if self._matches(day, first, last))
+    @property
+    def every_hour(self) -> bool:
+        """It runs in each hour of the day."""
+        return len(self.hours) == 24
+
+    def days_of(self, weekday: int, length: int) -> tuple[int, ...]:
+        """Return the matching days of a month of that length, ascending.
+
+        ``weekday`` is that of its first day, counted from Monday = 0.
+        """
+        return tuple(day for day in range(1, length + 1) if self._matches(day, weekday, length))
 
     def _matches(self, day: int, first: int, last: int) -> bool:
-        weekday = (first + day) % 7  # monthrange counts from Monday = 0, cron from Sunday = 0
+        weekday = (first + day) % 7  # cron counts from Sunday = 0
         by_weekday = (
             weekday in self.weekdays
             or (weekday, (day + 6) // 7) in self.weekdays
@@ -96,23 +104,28 @@ def _last_working_day(first: int, last: int) -> int:
 
 
 def parse(expression: str) -> Fields:
-    """Parse five fields or a shortcut; UsageError names the field, its position and the reason.
+    """Parse fields or a shortcut; UsageError names the field, its position and the reason.
 
     Nothing depends on today's date. A date that never comes (31 February) is accepted: such
     expressions are used on purpose to say "never".
     """
     words = _split(expression)
-    values = [_read(expression, n, word) for n, word in enumerate(words)]
-    minutes, hours, days, months, weekdays = values
+    slots = _SLOTS[-len(words) :]
+    values = [_read(expression, n, slots[n], word) for n, word in enumerate(words)]
+    if len(words) == 5:
+        words, values = ["0", *words], [{0}, *values]
+    seconds, minutes, hours, days, months, weekdays = values
     return Fields(
-        minutes=tuple(sorted(h * 60 + m for h in _whole(hours) for m in _whole(minutes))),
+        seconds=tuple(sorted(_whole(seconds))),
+        minutes=tuple(sorted(_whole(minutes))),
+        hours=tuple(sorted(_whole(hours))),
         days=_whole(days),
         months=_whole(months),
         weekdays=frozenset(
             (item[0] % 7, item[1]) if isinstance(item, tuple) else item % 7 for item in weekdays
         ),
-        both_days=words[2].startswith("*") or words[4].startswith("*"),
-        fixed=not any(_is_wildcard(_SLOTS[n], words[n], values[n]) for n in (0, 1)),
+        both_days=words[3].startswith("*") or words[5].startswith("*"),
+        fixed=not any(_is_wildcard(_SLOTS[n], words[n], values[n]) for n in (0, 1, 2)),
     )
 
 
@@ -127,11 +140,11 @@ def _split(expression: object) -> list[str]:
     if text.startswith("@"):
         return _shortcut(text).split()
     words = text.upper().split()
-    if len(words) != len(_SLOTS):
-        seconds = " Seconds are not supported: use an interval." if len(words) == 6 else ""
+    if len(words) not in (5, 6):
         raise UsageError(
             f"cron {expression!r} has {len(words)} fields, not 5: "
-            f"minute hour day-of-month month day-of-week, as in '0 2 * * *'.{seconds}"
+            "minute hour day-of-month month day-of-week, as in '0 2 * * *'. "
+            "A sixth, for seconds, comes first."
         )
     return words
 
@@ -146,8 +159,7 @@ def _shortcut(text: str) -> str:
     raise UsageError(f"cron {text!r} is not a known shortcut. Use {known}, or five fields.")
 
 
-def _read(expression: str, position: int, word: str) -> set[int | tuple[int, int]]:
-    slot = _SLOTS[position]
+def _read(expression: str, position: int, slot: _Slot, word: str) -> set[int | tuple[int, int]]:
     found: set[int | tuple[int, int]] = set()
     for item in word.split(","):
         try:

@@ -1,7 +1,8 @@
 """When a schedule fires: a cron expression, an interval or one instant; and how a store keeps it.
 
-The stored form is a JSON object: ``{"cron": "0 2 * * *", "tz": "Europe/Berlin"}``,
-``{"every": MICROSECONDS, "anchor": INSTANT}`` or ``{"at": INSTANT}``.
+The stored form is a JSON object: ``{"cron": "0 2 * * *", "tz": "Europe/Berlin"}`` with ``on_gap``
+and ``on_fold`` where they are not the usual ones, ``{"every": MICROSECONDS, "anchor": INSTANT}``,
+or ``{"at": INSTANT}``.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ Timing: TypeAlias = Cron | Every | Once
 def stored(timing: Timing) -> dict[str, object]:
     """Return the object that a store keeps as JSON."""
     match timing:
-        case Cron(expression, tz):
-            return {"cron": expression, "tz": tz}
+        case Cron(expression, tz, on_gap, on_fold):
+            policies = {
+                **({} if on_gap == "shift" else {"on_gap": on_gap}),
+                **({} if on_fold == "first" else {"on_fold": on_fold}),
+            }
+            return {"cron": expression, "tz": tz, **policies}
         case Every(interval, anchor):
             return {"every": interval, "anchor": anchor}
         case Once(at):
@@ -32,7 +37,8 @@ def restored(kept: Mapping[str, Any]) -> Timing:
     """Read what ``stored`` wrote. UsageError for a form that this version does not know."""
     match kept:
         case {"cron": str(expression), "tz": str(tz)}:
-            return Cron.parse(expression, tz)
+            policies = {name: kept[name] for name in ("on_gap", "on_fold") if name in kept}
+            return Cron.parse(expression, tz, **policies)
         case {"every": int(interval), "anchor": int(anchor)}:
             return Every(Span(interval), Instant(anchor))
         case {"at": int(at)}:

@@ -1,0 +1,291 @@
+"""Fire times are those of the slow reference, in every zone, at every change of its clocks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from operator import sub
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from core.slow_cron import (
+    DAY,
+    MINUTE,
+    SECOND,
+    Window,
+    changes,
+    fires,
+    taken_by_gaps,
+    utc,
+    window,
+)
+from onejob.core.cron import Cron
+from onejob.core.time import Instant, instant, moment
+
+ZONES = sorted(available_timezones())
+#: Of the soak, so that each is done within a minute.
+PARTS = 60
+HOUR = timedelta(hours=1)
+
+#: Odd zones, around their odd moments: (zone, first UTC day of the window).
+MOMENTS = [
+    ("Europe/London", "2025-10-24"),
+    ("Europe/Berlin", "2026-03-27"),
+    ("Australia/Lord_Howe", "2026-04-03"),
+    ("Australia/Lord_Howe", "2026-10-02"),
+    ("Pacific/Apia", "2011-12-28"),
+    ("America/Sao_Paulo", "2018-11-02"),
+    ("America/Sao_Paulo", "2018-02-16"),
+    ("Africa/Cairo", "2025-04-23"),
+    ("Africa/Cairo", "2025-10-29"),
+    ("America/St_Johns", "2006-10-27"),  # back at 00:01
+    ("America/Havana", "2025-11-01"),
+    ("Asia/Kathmandu", "1985-12-30"),  # a quarter of an hour forward at midnight
+    ("Antarctica/Troll", "2025-03-29"),  # two hours
+    ("Pacific/Kwajalein", "1993-08-19"),  # a day skipped
+    ("Pacific/Kwajalein", "1969-09-29"),  # nearly a day repeated
+    ("Asia/Pyongyang", "2018-05-03"),
+    ("Africa/Casablanca", "2025-02-22"),
+    ("Africa/Monrovia", "1972-01-05"),  # 44 minutes and 30 seconds
+    ("UTC", "2025-03-01"),
+]
+
+#: Tried at each change: fixed times, wildcards, both, and dates that depend on the change.
+AT_A_CHANGE = [
+    "{minute} {hour} * * *",
+    "0,30 {hour},{next} * * *",
+    "*/20 {hour} * * *",
+    "*/7 * * * *",
+    "{minute} */2 * * *",
+    "0 0 * * *",
+    "5 {hour} {day} * *",
+    "*/10 */3 {day} * 0",
+]
+POLICIES: list[dict[str, Any]] = [
+    {"on_gap": "shift", "on_fold": "first"},
+    {"on_gap": "skip", "on_fold": "second"},
+    {"on_gap": "shift", "on_fold": "both"},
+]
+
+
+def found(expression: str, tz: str, seen: Window, **policies: Any) -> list[datetime]:
+    """Walk through a window with ``after``, and see that ``due`` lists and counts the same."""
+    cron = Cron.parse(expression, tz, **policies)
+    before = Instant(instant(seen.start, what="start") - 1)
+    last = Instant(instant(seen.stop, what="stop") - 1)
+    walked = []
+    at = cron.after(before)
+    while at is not None and at <= last:
+        walked.append(at)
+        at = cron.after(at)
+    due = cron.due(before, last, keep=10)
+    assert (due.count, list(due.newest)) == (len(walked), walked[-10:])
+    return [moment(at) for at in walked]
+
+
+def _field(least: int, most: int, *, starred: bool) -> st.SearchStrategy[str]:
+    numbers = st.integers(least, most)
+    items = st.one_of(
+        numbers.map(str),
+        st.tuples(numbers, numbers).map(lambda pair: f"{min(pair)}-{max(pair)}"),
+    ).filter(lambda item: item != f"{least}-{most}")
+    lists = st.lists(items, min_size=1, max_size=2).map(",".join)
+    stars = st.sampled_from(["*", "*/2", "*/3", "*/7", "*/15"])
+    return st.one_of(lists, stars) if starred else lists
+
+
+_DATES = st.tuples(
+    st.one_of(_field(1, 31, starred=True), st.just("L"), st.just("*")),
+    st.just("*"),
+    st.one_of(st.just("*"), _field(0, 7, starred=True)),
+).map(" ".join)
+EXPRESSIONS = st.one_of(
+    st.tuples(_field(0, 59, starred=False), _field(0, 4, starred=False), _DATES),
+    st.tuples(_field(0, 59, starred=False), _field(0, 23, starred=False), _DATES),
+    st.tuples(_field(0, 59, starred=True), _field(0, 23, starred=True), _DATES),
+).map(" ".join)
+
+
+def _covers_a_range(expression: str) -> bool:
+    # Lists whose union is the whole range are wildcards to the one and not to the other.
+    minute, hour, *_ = expression.split()
+    return ("," in minute and "0-" in minute) or ("," in hour and "0-" in hour)
+
+
+@cache
+def _moment(place: tuple[str, str]) -> Window:
+    tz, day = place
+    return window(tz, utc(day), timedelta(days=5))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    place=st.sampled_from(MOMENTS),
+    expression=EXPRESSIONS.filter(lambda e: not _covers_a_range(e)),
+    policies=st.fixed_dictionaries(
+        {
+            "on_gap": st.sampled_from(["shift", "skip"]),
+            "on_fold": st.sampled_from(["first", "second", "both"]),
+        }
+    ),
+)
+@example(place=("America/St_Johns", "2006-10-27"), expression="0,1 0 * * *", policies={})
+@example(place=("Pacific/Kwajalein", "1969-09-29"), expression="30 12 * * *", policies={})
+@example(place=("Pacific/Kwajalein", "1969-09-29"), expression="*/7 */3 30 * *", policies={})
+@example(place=("Pacific/Apia", "2011-12-28"), expression="0 0 * * 5", policies={})
+@example(place=("Pacific/Apia", "2011-12-28"), expression="0 12 * * *", policies={})
+@example(
+    place=("Pacific/Kwajalein", "1969-09-29"),
+    expression="0 23 * * *",
+    policies={"on_fold": "second"},
+)
+def test_fire_times_at_odd_moments_are_those_of_the_slow_reference(
+    place: tuple[str, str], expression: str, policies: dict[str, Any]
+) -> None:
+    """D01, D02, D03, D04: zones that change by minutes, hours and days, at midnight or not."""
+    seen = _moment(place)
+
+    assert found(expression, place[0], seen, **policies) == fires(expression, seen, **policies)
+
+
+def test_what_gaps_took_is_what_the_slow_reference_never_sees() -> None:
+    """D02."""
+    for place in MOMENTS:
+        seen = _moment(place)
+        for expression in ("30 2 * * *", "*/30 0-3 * * *", "0 12 30 12 *", "7,9 */5 * * *"):
+            cron = Cron.parse(expression, place[0], on_gap="skip")
+            before = Instant(instant(seen.start, what="start") - 1)
+            last = Instant(instant(seen.stop, what="stop") - 1)
+            expected: dict[datetime, list[datetime]] = {}
+            for wall, after in taken_by_gaps(expression, seen):
+                expected.setdefault(after, []).append(wall)
+
+            taken = cron.skipped(before, last)
+
+            assert [(moment(gap.at), gap.count) for gap in taken] == [
+                (after, len(walls)) for after, walls in expected.items()
+            ]
+            assert [moment(Instant(gap.wall * 1_000_000)) for gap in taken] == [
+                walls[0].replace(tzinfo=UTC) for walls in expected.values()
+            ]
+
+
+@pytest.mark.parametrize(
+    ("tz", "start"),
+    [
+        ("Europe/Berlin", "2026-03-29 00:00"),
+        ("Europe/Berlin", "2026-10-25 00:00"),
+        ("Australia/Lord_Howe", "2026-04-04 14:00"),
+        ("Africa/Monrovia", "1972-01-07 00:00"),
+    ],
+)
+def test_seconds_follow_the_same_rules(tz: str, start: str) -> None:
+    """D01, D02, D03: a sixth field adds no rule of its own."""
+    seen = window(tz, utc(start), 2 * HOUR, step=SECOND, margin=HOUR)
+    for expression in (
+        "17 30 2 * * *",
+        "*/20 30 2 * * *",
+        "5 */30 * * * *",
+        "59 59 0-3 * * *",
+        "* 15 1 * * *",
+        "0 44 23,0 * * *",
+    ):
+        for policies in POLICIES:
+            assert found(expression, tz, seen, **policies) == fires(expression, seen, **policies)
+
+
+def _agrees_at(tz: str, change: datetime) -> None:
+    """Compare with the slow reference, for four hours on each side of a change of clocks."""
+    before, after = (change + d for d in (-SECOND, timedelta(0)))
+    walls = [at.astimezone(ZoneInfo(tz)).replace(tzinfo=None, fold=0) for at in (before, after)]
+    moved = abs(walls[1] - walls[0])
+    begin = (change - 4 * HOUR).replace(second=0)
+    seen = window(tz, begin, 8 * HOUR, margin=moved + HOUR)
+    # An hour that lies in the gap or in the overlap, or near.
+    middle = min(walls) + moved / 2
+    names = {
+        "minute": middle.minute,
+        "hour": middle.hour,
+        "next": (middle.hour + 1) % 24,
+        "day": middle.day,
+    }
+    for pattern in AT_A_CHANGE:
+        expression = pattern.format(**names)
+        for policies in POLICIES:
+            expected = fires(expression, seen, **policies)
+            assert found(expression, tz, seen, **policies) == expected, (tz, change, expression)
+
+
+@settings(max_examples=25, deadline=None)
+@given(tz=st.sampled_from(ZONES), data=st.data())
+def test_at_any_change_in_any_zone_fire_times_are_those_of_the_slow_reference(
+    tz: str, data: st.DataObject
+) -> None:
+    """D01, D02, D03, D04: a few of them here, each of them in the soak."""
+    known = changes(tz, 1880, 2040)
+    if known:
+        _agrees_at(tz, data.draw(st.sampled_from(known)))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(PARTS))
+def test_at_every_change_in_every_zone_fire_times_are_those_of_the_slow_reference(
+    part: int,
+) -> None:
+    """D01, D02, D03, D04: each zone of the database, from 1880 to 2040."""
+    for tz in ZONES[part::PARTS]:
+        for change in changes(tz, 1880, 2040):
+            _agrees_at(tz, change)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_zone_changes_twice_within_the_time_that_changes_are_looked_for_in(part: int) -> None:
+    """What ``core/local_clock.py`` relies on: the database knows none closer than 95 hours."""
+    for tz in ZONES[part::PARTS]:
+        known = changes(tz, 1880, 2040)
+        assert min(map(sub, known[1:], known), default=DAY * 365) > 90 * HOUR, tz
+
+
+@settings(max_examples=200, deadline=None)
+@given(at=st.integers(-(10**15), 10**16), expression=EXPRESSIONS)
+def test_after_is_always_later(at: int, expression: str) -> None:
+    following = Cron.parse(expression, "Europe/Berlin").after(Instant(at))
+
+    assert following is None or following > at
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    place=st.sampled_from(MOMENTS),
+    expression=EXPRESSIONS,
+    begin=st.integers(0, 3 * 1440),
+    length=st.integers(0, 5 * 1440),
+    keep=st.sampled_from([0, 1, 5, 10_000]),
+)
+@example(
+    place=("Pacific/Apia", "2011-12-28"), expression="0 12 * * *", begin=0, length=7_000, keep=1
+)
+def test_due_lists_and_counts_exactly_what_after_walks_through(
+    place: tuple[str, str], expression: str, begin: int, length: int, keep: int
+) -> None:
+    """D17: a part of a day, days, and any number of them kept."""
+    tz, day = place
+    cron = Cron.parse(expression, tz)
+    start = Instant(instant(utc(day) + begin * MINUTE, what="day"))
+    until = Instant(start + length * 60_000_000)
+    walked = []
+    at = cron.after(start)
+    while at is not None and at <= until:
+        walked.append(at)
+        at = cron.after(at)
+
+    due = cron.due(start, until, keep=keep)
+
+    assert due.count == len(walked)
+    assert list(due.newest) == (walked[-keep:] if keep else [])
+    assert not due.at_least
