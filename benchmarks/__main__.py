@@ -24,7 +24,7 @@ from servers import POSTGRES, Running
 #: Of a table in a file.
 WIDTH = 140
 
-NAMES = ("start", "enqueue", "drain", "pickup", "fenced", "takeover", "idle", "memory")
+NAMES = ("start", "enqueue", "drain", "pickup", "fenced", "takeover", "idle", "memory", "ticks")
 
 
 @click.command()

@@ -18,6 +18,7 @@ class Sizes:
     idle_seconds: float
     starts: int
     leases: tuple[float, ...]
+    ticks: float
 
 
 TINY = Sizes(
@@ -30,6 +31,7 @@ TINY = Sizes(
     idle_seconds=1.0,
     starts=1,
     leases=(1.0,),
+    ticks=3.0,
 )
 DEFAULT = Sizes(
     enqueued_singly=2_000,
@@ -41,6 +43,7 @@ DEFAULT = Sizes(
     idle_seconds=20.0,
     starts=5,
     leases=(3.0, 12.0),
+    ticks=60.0,
 )
 FULL = Sizes(
     enqueued_singly=5_000,
@@ -52,4 +55,5 @@ FULL = Sizes(
     idle_seconds=60.0,
     starts=15,
     leases=(3.0, 12.0),
+    ticks=300.0,
 )

@@ -23,6 +23,7 @@ FIGURES = {
     "takeover": {"seconds", "leases"},
     "idle": {"queries", "connections"},
     "memory": {"grown", "resident"},
+    "ticks": {"doubled", "missed", "ticks", "fired"},
 }
 
 pytestmark = [

@@ -1,0 +1,1 @@
+"""One every-second schedule in each library, as its documentation says: ``benchmarks.ticks``."""
