@@ -192,10 +192,10 @@ def release(
 
 def renew(
     claims: Iterable[tuple[LedgerClaim, int]], *, now: int | None = None
-) -> Command[frozenset[LedgerClaim]]:
-    """Renew each claim for its lease, in one statement; return those that held."""
+) -> Command[frozenset[str]]:
+    """Renew each claim for its lease, in one statement; return the owners that still hold."""
     batch = [{**asdict(claim), "lease": lease} for claim, lease in claims]
-    return Command("claim_renew", {"batch": as_json(batch), "now": now}, _held, repeatable=True)
+    return Command("claim_renew", {"batch": as_json(batch), "now": now}, _owners, repeatable=True)
 
 
 def read(
@@ -240,11 +240,8 @@ def _taken(kind: str, scope: str, key: str, rows: Sequence[Row]) -> Taken:
     return Busy(owner, Token(token), state, since, until, now)
 
 
-def _held(rows: Sequence[Row]) -> frozenset[LedgerClaim]:
-    return frozenset(
-        LedgerClaim(kind, scope, key, Token(token), owner)
-        for kind, scope, key, token, owner in rows
-    )
+def _owners(rows: Sequence[Row]) -> frozenset[str]:
+    return frozenset(row[0] for row in rows)
 
 
 def _views(rows: Sequence[Row]) -> tuple[ClaimView, ...]:

@@ -124,7 +124,7 @@ def claim_renew(tables: Tables, now: int, *, batch: str) -> Rows:
         entry = _held(tables, **one)
         if entry is not None:
             entry.claim_until = now + lease
-            rows.append((entry.kind, entry.scope, entry.key, entry.token, entry.owner))
+            rows.append((entry.owner,))
     return rows
 
 

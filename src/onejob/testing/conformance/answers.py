@@ -49,8 +49,7 @@ class Names:
             case tuple() | list():
                 return [self._shown(one) for one in value]
             case frozenset():
-                # Tokens in it have had their names since they were drawn.
-                return sorted((self._shown(one) for one in value), key=repr)
+                return sorted(value)
             case _ if is_dataclass(value):
                 return {f.name: self._field(f.name, getattr(value, f.name)) for f in fields(value)}
             case _:

@@ -146,7 +146,7 @@ UPDATE {schema}ledger AS l
  WHERE l.kind = held.kind
    AND l.scope = held.scope
    AND l.key = held.key
-RETURNING l.kind, l.scope, l.key, l.token, l.owner
+RETURNING l.owner
 
 -- name: claim_read
 SELECT kind, scope, key, state, token, owner, attempt, claimed, claim_until, error, {now}

@@ -102,7 +102,7 @@ UPDATE {schema}ledger AS l
    AND l.token = json_extract(given.value, '$.token')
    AND l.owner = json_extract(given.value, '$.owner')
    AND l.state IN ('claimed', 'firing')
-RETURNING kind, scope, key, token, owner
+RETURNING owner
 
 -- name: claim_read
 -- why: json_each
