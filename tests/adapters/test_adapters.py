@@ -87,7 +87,7 @@ def test_a_connection_to_another_kind_of_database_is_refused() -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("thing", [None, "postgresql://", object()])
+@pytest.mark.parametrize("thing", [None, b"default", object()])
 def test_what_is_no_connection_is_refused_by_name(thing: object) -> None:
     with pytest.raises(UsageError, match=r"cannot use a builtins\."):
         adapt(thing, dialect="sqlite")
