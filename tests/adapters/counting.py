@@ -45,7 +45,9 @@ class Counting:
             except OSError:
                 return
             server = socket.create_connection(self._server)
-            self._sockets += [client, server]
+            for each in (client, server):
+                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._sockets.append(each)
             threading.Thread(target=self._requests, args=(client, server), daemon=True).start()
             threading.Thread(target=_relay, args=(server, client), daemon=True).start()
 

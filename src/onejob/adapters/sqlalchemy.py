@@ -108,6 +108,11 @@ class SqlalchemyWithin:
     def _check_connection(self, connection: Connection) -> None:
         if connection.closed:
             raise UsageError(f"within= got a {self._kind} that is closed. Give an open one.")
+        if connection.invalidated:
+            raise UsageError(
+                f"within= got a {self._kind} that has lost its server, and its transaction with "
+                "it. Roll back, and begin again."
+            )
         if _autocommits(connection):
             raise UsageError(_AUTOCOMMIT.format(self._kind))
 
