@@ -39,12 +39,16 @@ if TYPE_CHECKING:
         UsageError,
     )
     from onejob.job import Job
+    from onejob.lease import AsyncLease, Lease, assert_locked
+    from onejob.lock import Lock
+    from onejob.locks import LockInfo
     from onejob.queue import Enqueued, RunInfo
     from onejob.run import AsyncRun, Run, current_run
     from onejob.schedule import ScheduleInfo
 
 __all__ = [
     "App",
+    "AsyncLease",
     "AsyncRun",
     "Cancel",
     "Done",
@@ -57,7 +61,10 @@ __all__ = [
     "InProgress",
     "Job",
     "KeyReused",
+    "Lease",
     "LeaseLost",
+    "Lock",
+    "LockInfo",
     "NotAcquired",
     "NotSent",
     "OnejobError",
@@ -77,6 +84,7 @@ __all__ = [
     "Unknown",
     "UnsupportedByStore",
     "UsageError",
+    "assert_locked",
     "current_run",
 ]
 
@@ -110,6 +118,9 @@ _HOMES = {
         "UsageError",
     ),
     "onejob.job": ("Job",),
+    "onejob.lease": ("AsyncLease", "Lease", "assert_locked"),
+    "onejob.lock": ("Lock",),
+    "onejob.locks": ("LockInfo",),
     "onejob.queue": ("Enqueued", "RunInfo"),
     "onejob.run": ("AsyncRun", "Run", "current_run"),
     "onejob.schedule": ("ScheduleInfo",),

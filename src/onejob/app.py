@@ -14,6 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from random import Random
 from typing import Any
 
 from onejob import environment, forking
@@ -27,10 +28,14 @@ from onejob.definitions import Definitions
 from onejob.effects import Effects
 from onejob.errors import SchemaMismatch, StoreError, UsageError
 from onejob.job import Job
+from onejob.locking import Locking
+from onejob.locks import Locks
 from onejob.opening import open_store, say
 from onejob.outside import Outside
 from onejob.queue import Runs
+from onejob.runtime.clock import SystemClock
 from onejob.runtime.events import Events, log
+from onejob.runtime.renewer import Renewer
 from onejob.runtime.settings import Settings
 from onejob.schedule import Schedules
 from onejob.services import Services
@@ -124,6 +129,9 @@ class App(Definitions):
         outside = Outside(self._services)
         self.first, self.afirst = outside.first, outside.afirst
         self.effect, self.aeffect = outside.effect, outside.aeffect
+        locking = Locking(self._services, Random())
+        self.lock, self.fence, self.afence = locking.lock, locking.fence, locking.afence
+        self.locks = Locks(self._services)
         self._lock = threading.RLock()
         self._opened: Services | None = None
         self._serving: Serving | None = None
@@ -173,6 +181,12 @@ class App(Definitions):
                     keep_effects=self._settings.keep_effects,
                     events=self.events,
                     wake=self._wake,
+                    clock=(clock := SystemClock()),
+                    renewer=Renewer(
+                        lambda patience: store.lane(patience=patience),
+                        clock=clock,
+                        events=self.events,
+                    ),
                 )
             return self._opened
 
@@ -255,6 +269,7 @@ class App(Definitions):
         with self._lock:
             opened, self._opened = self._opened, None
         if opened is not None:
+            opened.renewer.close()
             opened.astore.close()
             opened.store.close()
 

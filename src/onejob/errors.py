@@ -24,6 +24,8 @@ and found, and a message that ends with what to do next.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 
 class OnejobError(Exception):
     """The root: catch it to catch everything that onejob raises on purpose."""
@@ -115,9 +117,30 @@ class Refused(OnejobError):
 
 
 class NotAcquired(Refused):
-    """Somebody else holds it."""
+    """Somebody else holds it.
+
+    ``holder`` says who, ``since`` and ``until`` when (``until`` moves on while they renew); "" and
+    None where that is not known, and ``why`` says what is.
+    """
 
     code = "not_acquired"
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        holder: str = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        why: str = "",
+    ) -> None:
+        self.what, self.holder, self.since, self.until, self.why = what, holder, since, until, why
+        text = f"{what} is taken"
+        if since is not None and until is not None:
+            text += f": by {holder} since {since:%Y-%m-%d %H:%M:%S} UTC"
+            text += f", until {until:%H:%M:%S} unless it is renewed" if not why else ""
+        text += f": {why}" if why else ""
+        super().__init__(f"{text}. Nothing was done; try again later, or wait longer for it.")
 
 
 class LeaseLost(Refused):

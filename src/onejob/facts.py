@@ -112,7 +112,7 @@ class Facts:
     def _outside(self, what: str) -> None:
         """Refuse what would wait for a row that this very context has locked."""
         self._attempt.check()
-        if any(fence.run == self._claim for fence in fences.around()):
+        if any(fence.holder == self._claim for fence in fences.around()):
             raise UsageError(
                 f"{what} inside a fenced transaction of the same run would wait for itself: "
                 "the run is locked until that transaction ends. Move it before or after the "

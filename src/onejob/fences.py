@@ -1,8 +1,8 @@
 """The fenced transactions that are open around this code.
 
-While one is open its run is locked, and on SQLite nobody else can write at all. What we write there
-must go through it: by itself a write would commit whatever becomes of the transaction, or wait for
-it until the lease is lost.
+While one is open its run, or lock, cannot change hands, and on SQLite nobody else can write at all.
+What we write there must go through it: by itself a write would commit whatever becomes of the
+transaction, or wait for it until the lease is lost.
 
 They follow the handler's context, so also into its tasks and into threads that are given it.
 """
@@ -15,17 +15,18 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
 
+from onejob.core.hold import Grip
 from onejob.core.run import Claim
 
 
 @dataclass(slots=True)
 class Fence:
-    """A transaction that holds a run's row until it ends, in the store of ``dialect`` at ``where``.
+    """A transaction that holds a run, or a lock, until it ends, in the store of ``dialect``.
 
     ``ours`` is open for as long as its block lasts; of the caller's own its adapter knows.
     """
 
-    run: Claim
+    holder: Claim | Grip
     dialect: str
     where: str
     adapter: Any

@@ -12,7 +12,9 @@ from onejob.commands.command import Command
 from onejob.core.time import Span
 from onejob.errors import UsageError
 from onejob.lent import explained
+from onejob.runtime.clock import Clock
 from onejob.runtime.events import Events
+from onejob.runtime.renewer import Renewer
 from onejob.stores.protocol import Store
 from onejob.stores.threaded import ThreadedStore
 
@@ -30,6 +32,8 @@ class Services:
     keep_effects: Span
     events: Events
     wake: Callable[[], None]
+    clock: Clock
+    renewer: Renewer
 
     def __repr__(self) -> str:
         return f"<Services of {self.app} at {self.store.where}>"

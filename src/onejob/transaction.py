@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
+from onejob.core.time import Span
 from onejob.errors import StoreUnavailable
 from onejob.services import Services
 
@@ -15,7 +16,9 @@ T = TypeVar("T")
 
 
 @asynccontextmanager
-async def open_transaction(services: Services) -> AsyncIterator[Any]:
+async def open_transaction(
+    services: Services, *, longest: Span | None = None
+) -> AsyncIterator[Any]:
     """Open a transaction for code in this loop, and commit it at the end.
 
     On PostgreSQL through an async connection of its own. SQLite's driver has none: the transaction
@@ -25,7 +28,7 @@ async def open_transaction(services: Services) -> AsyncIterator[Any]:
         async with _postgresql(services) as connection:
             yield connection
     else:
-        transaction = services.store.transaction(longest=services.longest)
+        transaction = services.store.transaction(longest=longest or services.longest)
         async with _in_a_thread(transaction) as connection:
             yield connection
 

@@ -21,6 +21,8 @@ from stores.sessions import PostgresSessions, SqliteSessions
 #: Where sequences start: 2^53 + 1 is the first integer that is no double.
 HIGH = 2**53
 
+TABLES = ("run", "history", "ledger", "schedule", "event", "replica", "lease", "fence")
+
 
 @pytest.fixture
 def sqlite_store(sqlite_url: str) -> Iterator[SqliteStore]:
@@ -51,7 +53,7 @@ def postgres_schema(postgres_url: str) -> Iterator[PostgresStore]:
 def postgres_store(postgres_schema: PostgresStore, postgres_url: str) -> Iterator[PostgresStore]:
     yield postgres_schema
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        for table in ("run", "history", "ledger", "schedule", "event", "replica"):
+        for table in TABLES:
             connection.execute(f"DELETE FROM {postgres_schema.catalogue.prefix}{table}")
 
 

@@ -28,6 +28,8 @@ _LEVELS = {
     "tick.skipped": logging.INFO,
     "schedule.broken": logging.ERROR,
     "schedule.left": logging.INFO,
+    "lock.lost": logging.WARNING,
+    "lock.broken": logging.WARNING,
     "store.trouble": logging.WARNING,
     "keeper.late": logging.WARNING,
     "loop.error": logging.ERROR,

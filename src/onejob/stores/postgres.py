@@ -363,7 +363,7 @@ _GRANTS = """\
 --   GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO app;
 --   GRANT USAGE ON SCHEMA {schema} TO reader;
 --   GRANT SELECT ON {schema}.runs, {schema}.schedules, {schema}.replicas, {schema}.effects,
---                   {schema}.events TO reader;"""
+--                   {schema}.events, {schema}.locks TO reader;"""
 
 
 def _usable(connection: Connection) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from onejob.commands.command import Command
 from onejob.core.time import Span
 from onejob.errors import UnsupportedByStore
-from onejob.stores.memory import claims, events, ledger, replicas, runs, schedules, views
+from onejob.stores.memory import claims, events, leases, ledger, replicas, runs, schedules, views
 from onejob.stores.memory.tables import Rows, Tables
 from onejob.stores.protocol import Statement, Style, Within
 
@@ -19,7 +19,18 @@ T = TypeVar("T")
 Operation = Callable[..., Rows]
 
 #: Operations are named as the SQL texts are: by subject.
-_SUBJECTS = {"claim", "event", "replica", "run", "schedule", "ledger", "effect", "view"}
+_SUBJECTS = {
+    "claim",
+    "event",
+    "replica",
+    "run",
+    "schedule",
+    "ledger",
+    "effect",
+    "view",
+    "lease",
+    "fence",
+}
 
 _SQLITE = "Use sqlite:///jobs.db: it needs no server either."
 
@@ -28,7 +39,7 @@ def _operations() -> dict[str, Operation]:
     """Find the operation of each command."""
     return {
         name: operation
-        for module in (claims, events, replicas, runs, schedules, ledger, views)
+        for module in (claims, events, leases, replicas, runs, schedules, ledger, views)
         for name, operation in vars(module).items()
         if name.partition("_")[0] in _SUBJECTS
     }

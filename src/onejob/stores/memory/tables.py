@@ -118,6 +118,22 @@ class Schedule:
 
 
 @dataclass(slots=True)
+class Lease:
+    """A named lock. ``owner`` is "" while nobody holds it."""
+
+    scope: str
+    name: str
+    token: int = 0
+    owner: str = ""
+    holder: str = ""
+    resources: str = "[]"
+    acquired: int = 0
+    hold_until: int = 0
+    expires: int = 0
+    changed: int = 0
+
+
+@dataclass(slots=True)
 class Event:
     """Something worth telling."""
 
@@ -143,6 +159,9 @@ class Tables:
     ledger: dict[tuple[str, str, str], Entry] = field(default_factory=dict)
     schedules: dict[str, Schedule] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
+    leases: dict[tuple[str, str], Lease] = field(default_factory=dict)
+    fences: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    """The highest token known at a resource, and when one was seen there last."""
     token: int = 0
     run_id: int = 0
     event_id: int = 0

@@ -1,0 +1,208 @@
+"""``app.lock``: one holder at a time over all processes, by a lease in the store.
+
+One object serves both colours: ``with`` gives a :class:`Lease`, ``async with`` an
+:class:`AsyncLease`, and as a decorator it does what the function is. Each use takes the lock anew,
+under an owner of its own: a second one is refused, from the same thread too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+import weakref
+from collections.abc import Callable
+from random import Random
+from types import TracebackType
+from typing import Any, TypeVar
+
+from onejob.commands import leases
+from onejob.commands.command import Command
+from onejob.core.hold import Grip
+from onejob.errors import LeaseLost, OnejobError, StoreError, UsageError
+from onejob.lease import AsyncLease, Lease
+from onejob.runtime.held import Held
+from onejob.services import Services
+from onejob.waiting import Asking, Waiters, Wanted, atake, take
+
+F = TypeVar("F", bound=Callable[..., Any])
+AnyLease = TypeVar("AnyLease", Lease, AsyncLease)
+OnLost = Callable[[Any], object]
+
+
+class Lock:
+    """A named lock. Made by ``app.lock``; opens nothing before it is used."""
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        services: Callable[[], Services],
+        waiters: Waiters,
+        random: Random,
+        on_lost: OnLost | None,
+    ) -> None:
+        self._wanted, self._open, self._waiters, self._random = wanted, services, waiters, random
+        self._on_lost = on_lost
+        # One use for each thread or task that is inside.
+        self._inside: dict[object, Lease | AsyncLease] = {}
+
+    def __repr__(self) -> str:
+        return f"<Lock {self._wanted.name!r}>"
+
+    def __enter__(self) -> Lease:
+        self._refuse_in_loop()
+        services = self._open()
+        held = take(self._asking(services), services, self._waiters)
+        return self._entered(Lease(held, services), threading.get_ident())
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        lease = self._leaving(threading.get_ident())
+        services, held = lease._services, lease._held
+        why, command = self._left(lease)
+        if command is not None:
+            try:
+                why = why or self._released(services, held, services.run()(command))
+            except OnejobError as trouble:
+                self._owe(services, held, command, trouble)
+        if why and kind is None:
+            raise LeaseLost(held.what, token=held.token, why=why)
+
+    async def __aenter__(self) -> AsyncLease:
+        services = self._open()
+        asking = self._asking(services)
+        held = await atake(asking, services, self._waiters, self._give_back)
+        return self._entered(AsyncLease(held, services), asyncio.current_task())
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        lease = self._leaving(asyncio.current_task())
+        assert isinstance(lease, AsyncLease), "entered by async with"
+        services, held = lease._services, lease._held
+        cancelled_by_us = lease._ended(kind)
+        why, command = self._left(lease)
+        if command is not None:
+            # A release that is under way goes on when its waiter is cancelled.
+            releasing = asyncio.ensure_future(services.arun()(command))
+            try:
+                why = why or self._released(services, held, await asyncio.shield(releasing))
+            except OnejobError as trouble:
+                self._owe(services, held, command, trouble)
+        if why and (kind is None or cancelled_by_us):
+            raise LeaseLost(held.what, token=held.token, why=why) from error
+
+    def __call__(self, function: F) -> F:
+        """Hold the lock for each call of ``function``. NotAcquired, where it is not to be had."""
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise UsageError(
+                f"{function.__name__} is a generator: it runs after the call, without the lock. "
+                "Take the lock inside it, with `with`."
+            )
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def alocked(*args: Any, **kwargs: Any) -> Any:
+                async with self:
+                    return await function(*args, **kwargs)
+
+            return alocked  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def locked(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return locked  # type: ignore[return-value]
+
+    def _refuse_in_loop(self) -> None:
+        if not self._wanted.wait:
+            return
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        raise UsageError(
+            f"`with` would wait for {self._wanted.what} in a running loop, and hold up everything "
+            "else in it. Use `async with`, or wait=0."
+        )
+
+    def _asking(self, services: Services) -> Asking:
+        return Asking(self._wanted, services, self._random)
+
+    def _entered(self, lease: AnyLease, user: object) -> AnyLease:
+        services, held = lease._services, lease._held
+        held.on_lost = _teller(weakref.ref(lease), services, self._on_lost)
+        services.renewer.hold(held)
+        self._inside[user] = lease
+        lease._entered()
+        services.events.emit("lock.acquired", lock=self._wanted.name, token=held.token)
+        return lease
+
+    def _leaving(self, user: object) -> Lease | AsyncLease:
+        if user not in self._inside and len(self._inside) == 1:
+            # Entered by one thread or task and left by another, as a fixture may be.
+            [user] = self._inside
+        return self._inside.pop(user)
+
+    def _left(self, lease: Lease | AsyncLease) -> tuple[str, Command[bool] | None]:
+        """Stop renewing; return why it was lost, if so, and the release that is to be sent.
+
+        A forked child sends none: what it left is its parent's.
+        """
+        held, now = lease._held, lease._services.clock.now()
+        lease._left()
+        if held.is_inherited:
+            return "", None
+        lease._services.renewer.drop(held)
+        why = held.over(now)
+        held.lost = why or "it has been released"
+        return why, leases.release(held.grip)
+
+    def _released(self, services: Services, held: Held, released: bool) -> str:
+        """Tell of a release that was answered; return why there was nothing to give back."""
+        if not released:
+            return _NOT_OURS
+        self._waiters.released(self._wanted.name)
+        services.events.emit("lock.released", lock=self._wanted.name, token=held.token)
+        return ""
+
+    def _owe(
+        self, services: Services, held: Held, command: Command[bool], trouble: OnejobError
+    ) -> None:
+        """Give it back later: the body's work is done, whatever becomes of the release."""
+        services.renewer.release_later(command, ttl=held.ttl)
+        if not isinstance(trouble, StoreError):
+            raise trouble
+        services.events.emit("store.trouble", doing="release", error=str(trouble))
+
+    def _give_back(self, held: Held) -> None:
+        self._open().renewer.release_later(leases.release(held.grip), ttl=held.ttl)
+
+
+def _teller(
+    lease: Callable[[], Lease | AsyncLease | None], services: Services, on_lost: OnLost | None
+) -> Callable[[Held], None]:
+    """Return what the watch thread calls on loss. It keeps no lease alive that was dropped."""
+
+    def tell(held: Held) -> None:
+        grip: Grip = held.grip
+        present = lease()
+        if isinstance(present, AsyncLease):
+            present._lost()
+        services.events.emit("lock.lost", lock=grip.name, token=held.token, why=held.lost)
+        if present is not None and on_lost is not None:
+            on_lost(present)
+
+    return tell
+
+
+_NOT_OURS = "when it was released, the store had it no longer as ours"

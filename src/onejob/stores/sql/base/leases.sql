@@ -1,0 +1,176 @@
+-- name: lease_acquire
+-- Free means that its time is over and that no transaction holds the row, or the fence of a resource:
+-- FOR UPDATE, which a fenced transaction's KEY SHARE keeps out, and skipped, so that nobody waits.
+-- The token is drawn in SET by the row that changes hands. A name that is new here gets its row, at
+-- token 0, and no answer: the next request takes it. Whoever let its lease lapse is told of.
+WITH clear AS MATERIALIZED (
+  SELECT resource
+    FROM {schema}fence
+   WHERE scope = :scope
+     AND resource IN (SELECT jsonb_array_elements_text(CAST(:resources AS jsonb)))
+   ORDER BY resource
+     FOR NO KEY UPDATE SKIP LOCKED
+), free AS MATERIALIZED (
+  SELECT token, owner, holder
+    FROM {schema}lease
+   WHERE scope = :scope
+     AND name = :name
+     AND expires <= {now}
+     AND (SELECT count(*) FROM clear)
+       = (SELECT count(*) FROM {schema}fence
+           WHERE scope = :scope
+             AND resource IN (SELECT jsonb_array_elements_text(CAST(:resources AS jsonb))))
+     FOR UPDATE SKIP LOCKED
+), taken AS (
+  UPDATE {schema}lease
+     SET token = nextval('{schema}token'),
+         owner = :owner,
+         holder = :holder,
+         resources = :resources,
+         acquired = {now},
+         hold_until = {now} + CAST(:at_least AS bigint),
+         expires = {now} + GREATEST(CAST(:ttl AS bigint), CAST(:at_least AS bigint)),
+         changed = {now}
+   WHERE scope = :scope
+     AND name = :name
+     AND expires <= {now}
+     AND EXISTS (SELECT 1 FROM free)
+  RETURNING scope, name, token, owner, holder, resources, acquired, expires, changed
+), announced AS (
+  INSERT INTO {schema}fence AS f (scope, resource, token, seen)
+  SELECT taken.scope, resource, taken.token, {now}
+    FROM taken, jsonb_array_elements_text(CAST(:resources AS jsonb)) AS given(resource)
+      ON CONFLICT (scope, resource) DO UPDATE
+     SET token = EXCLUDED.token,
+         seen = EXCLUDED.seen
+   WHERE f.token < EXCLUDED.token
+), told AS (
+  INSERT INTO {schema}event (at, kind, job, key, token, replica, detail)
+  SELECT {now}, 'lock.lapsed', '', taken.name, free.token, free.holder, taken.holder
+    FROM taken, free
+   WHERE free.owner <> ''
+), made AS (
+  INSERT INTO {schema}lease (scope, name)
+  SELECT :scope, :name
+   WHERE NOT EXISTS (SELECT 1 FROM {schema}lease WHERE scope = :scope AND name = :name)
+      ON CONFLICT (scope, name) DO NOTHING
+)
+SELECT taken.*, {now} FROM taken
+ UNION ALL
+SELECT scope, name, token, owner, holder, resources, acquired, expires, changed, {now}
+  FROM {schema}lease
+ WHERE scope = :scope
+   AND name = :name
+   AND NOT EXISTS (SELECT 1 FROM taken)
+
+-- name: lease_renew
+-- Each by (token, owner), and only while it lasts: a lease that has lapsed is not revived.
+UPDATE {schema}lease AS l
+   SET expires = GREATEST({now} + given.ttl, l.hold_until)
+  FROM jsonb_to_recordset(CAST(:held AS jsonb))
+       AS given(scope text, name text, token bigint, owner text, ttl bigint)
+ WHERE l.scope = given.scope
+   AND l.name = given.name
+   AND l.token = given.token
+   AND l.owner = given.owner
+   AND l.expires > {now}
+RETURNING l.owner
+
+-- name: lease_release
+-- By (token, owner): whoever lost the lock has nothing to give back. The minimum is kept.
+UPDATE {schema}lease
+   SET owner = '',
+       expires = GREATEST({now}, hold_until),
+       changed = {now}
+ WHERE scope = :scope
+   AND name = :name
+   AND token = CAST(:token AS bigint)
+   AND owner = :owner
+RETURNING name
+
+-- name: lease_fence
+-- The lock outlives the statement: until the caller's transaction ends nobody takes the lock over.
+-- KEY SHARE, not NO KEY UPDATE: it keeps a takeover's FOR UPDATE out and lets our own renewals in.
+-- The server ends the transaction if its holder falls silent, so that a frozen one cannot keep it.
+SELECT name,
+       CASE
+         WHEN CAST(current_setting('idle_in_transaction_session_timeout') AS interval)
+              BETWEEN interval '1 microsecond'
+                  AND CAST(:idle_limit AS bigint) * interval '1 microsecond'
+         THEN ''
+         ELSE set_config('idle_in_transaction_session_timeout',
+                         CAST(CAST(:idle_limit AS bigint) / 1000 AS text), true)
+       END
+  FROM {schema}lease
+ WHERE scope = :scope
+   AND name = :name
+   AND token = CAST(:token AS bigint)
+   AND owner = :owner
+   AND expires > {now}
+   FOR KEY SHARE
+
+-- name: lease_break
+-- From exactly the holder that was read, under a token drawn in SET and announced at its resources.
+WITH held AS MATERIALIZED (
+  SELECT token, holder
+    FROM {schema}lease
+   WHERE scope = :scope
+     AND name = :name
+     AND token = CAST(:token AS bigint)
+     AND expires > {now}
+     FOR UPDATE SKIP LOCKED
+), broken AS (
+  UPDATE {schema}lease
+     SET token = nextval('{schema}token'),
+         owner = '',
+         hold_until = 0,
+         expires = {now},
+         changed = {now}
+   WHERE scope = :scope
+     AND name = :name
+     AND token = CAST(:token AS bigint)
+     AND expires > {now}
+     AND EXISTS (SELECT 1 FROM held)
+  RETURNING scope, name, token, owner, holder, resources, acquired, expires, changed
+), announced AS (
+  INSERT INTO {schema}fence AS f (scope, resource, token, seen)
+  SELECT broken.scope, resource, broken.token, {now}
+    FROM broken, jsonb_array_elements_text(CAST(broken.resources AS jsonb)) AS given(resource)
+      ON CONFLICT (scope, resource) DO UPDATE
+     SET token = EXCLUDED.token,
+         seen = EXCLUDED.seen
+   WHERE f.token < EXCLUDED.token
+), told AS (
+  INSERT INTO {schema}event (at, kind, job, key, token, replica, detail)
+  SELECT {now}, 'lock.broken', '', broken.name, held.token, held.holder,
+         CAST(:by AS text) || ': ' || CAST(:reason AS text)
+    FROM broken, held
+)
+SELECT broken.*, {now} FROM broken
+
+-- name: lease_list
+SELECT scope, name, token, owner, holder, resources, acquired, expires, changed, {now}
+  FROM {schema}lease
+ WHERE (CAST(:scope AS text) = '' OR scope = :scope)
+   AND (CAST(:name AS text) = '' OR name = :name)
+   AND (CAST(:free AS integer) = 1 OR expires > {now})
+ ORDER BY scope, name
+ LIMIT CAST(:limit AS bigint)
+
+-- name: lease_purge
+-- Only what nobody has or keeps: the row's own lock decides, a lock just taken is skipped.
+WITH old AS MATERIALIZED (
+  SELECT scope, name
+    FROM {schema}lease
+   WHERE changed < {now} - CAST(:unused AS bigint)
+     AND expires < {now} - CAST(:unused AS bigint)
+   ORDER BY scope, name
+   LIMIT CAST(:limit AS bigint)
+     FOR UPDATE SKIP LOCKED
+)
+DELETE FROM {schema}lease AS l
+ USING old
+ WHERE l.scope = old.scope
+   AND l.name = old.name
+   AND l.expires < {now} - CAST(:unused AS bigint)
+RETURNING l.name

@@ -1,0 +1,30 @@
+-- Named locks and what they protect, as on PostgreSQL.
+CREATE TABLE {schema}lease (
+  scope      TEXT    NOT NULL,
+  name       TEXT    NOT NULL,
+  token      INTEGER NOT NULL DEFAULT 0,
+  owner      TEXT    NOT NULL DEFAULT '',
+  holder     TEXT    NOT NULL DEFAULT '',
+  resources  TEXT    NOT NULL DEFAULT '[]',
+  acquired   INTEGER NOT NULL DEFAULT 0,
+  hold_until INTEGER NOT NULL DEFAULT 0,
+  expires    INTEGER NOT NULL DEFAULT 0,
+  changed    INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (scope, name)
+) WITHOUT ROWID;
+CREATE INDEX {schema}lease_changed ON {schema}lease (changed);
+
+CREATE TABLE {schema}fence (
+  scope    TEXT    NOT NULL,
+  resource TEXT    NOT NULL,
+  token    INTEGER NOT NULL,
+  seen     INTEGER NOT NULL,
+  PRIMARY KEY (scope, resource)
+) WITHOUT ROWID;
+CREATE INDEX {schema}fence_seen ON {schema}fence (seen);
+
+CREATE VIEW {schema}locks AS
+SELECT scope AS app, name, token, owner <> '' AS held, holder,
+       strftime('%Y-%m-%dT%H:%M:%fZ', nullif(acquired, 0) / 1e6, 'unixepoch') AS acquired,
+       strftime('%Y-%m-%dT%H:%M:%fZ', nullif(expires, 0) / 1e6, 'unixepoch') AS expires
+  FROM {schema}lease;

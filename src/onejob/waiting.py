@@ -1,0 +1,223 @@
+"""Taking a lock: at once, or after a bounded wait for whoever holds it.
+
+1. Ask. The answer is the lock, or who holds it until when.
+2. Wait for a moment, or until the lock is released in this very process, and ask again.
+3. When the time is up, ask once more; then :class:`NotAcquired`.
+
+A waiter has no connection and no place in a queue: it asks by one short command at a time, and
+whoever asks first after the release is next. The lease of the holder is nobody's business here:
+waiting never shortens it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from onejob.commands import leases
+from onejob.commands.command import Command
+from onejob.core import hold
+from onejob.core.hold import Grip, Standing
+from onejob.core.time import SECOND, Instant, Span, moment
+from onejob.errors import NotAcquired
+from onejob.runtime.held import Held
+from onejob.services import Services
+
+#: Threads of one process that ask for locks they wait for, at once: so many connections at most.
+ASKING: Final = 2
+
+#: How often a new name's row may vanish between being made and being asked for.
+_ROWS_MADE_MOST: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A lock, and under which conditions."""
+
+    name: str
+    ttl: Span
+    wait: Span
+    at_least: Span
+    protects: tuple[str, ...]
+
+    @property
+    def what(self) -> str:
+        """Return what messages call it."""
+        return f"lock {self.name!r}"
+
+
+class Waiters:
+    """Who waits for which lock in this process: a release wakes the one that has waited longest."""
+
+    def __init__(self) -> None:
+        self._wakers: dict[str, list[Callable[[], object]]] = {}
+        self._lock = threading.Lock()
+        self.turn = threading.BoundedSemaphore(ASKING)
+
+    @contextmanager
+    def listening(self, name: str, wake: Callable[[], object]) -> Iterator[None]:
+        """Have ``wake`` called after releases of a lock, when it is this one's turn."""
+        with self._lock:
+            self._wakers.setdefault(name, []).append(wake)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._wakers[name].remove(wake)
+                if not self._wakers[name]:
+                    del self._wakers[name]
+
+    def released(self, name: str) -> None:
+        """Wake whoever has waited longest."""
+        with self._lock:
+            first = self._wakers.get(name, [])[:1]
+        for wake in first:
+            wake()
+
+
+class Asking:
+    """One acquisition, without its colour: what to ask, and what to make of the answer."""
+
+    def __init__(self, wanted: Wanted, services: Services, random: Random) -> None:
+        self.wanted, self._services, self._random = wanted, services, random
+        self.owner = secrets.token_hex(12)
+        self._asked_at = services.clock.now()
+        self._until = self._asked_at + wanted.wait
+        self._rows_made = 0
+
+    def ask(self) -> Command[Standing | None]:
+        """Return the question, asked from now on."""
+        wanted, services = self.wanted, self._services
+        self._asked_at = services.clock.now()
+        return leases.acquire(
+            services.app,
+            wanted.name,
+            owner=self.owner,
+            holder=services.owner,
+            ttl=wanted.ttl,
+            at_least=wanted.at_least,
+            resources=wanted.protects,
+        )
+
+    def answered(self, standing: Standing | None) -> Held | Span:
+        """Return the lock, or how long to wait before the next question; raise NotAcquired."""
+        wanted = self.wanted
+        if standing is None and self._rows_made < _ROWS_MADE_MOST:
+            self._rows_made += 1
+            return Span(0)
+        if standing is not None and standing.owner == self.owner:
+            return self.held(standing)
+        left = self._until - self._services.clock.now()
+        if left <= 0:
+            self._services.events.emit(
+                "lock.refused", lock=wanted.name, holder=standing.holder if standing else ""
+            )
+            raise refused(wanted, standing)
+        pause = hold.look_again(wanted.ttl, chance=self._random.random())
+        if standing is not None and not standing.free:
+            # Released early it may be at any time; lapsed, not before this.
+            pause = min(pause, Span(standing.expires - standing.now + 1_000))
+        return Span(min(pause, left))
+
+    def left(self) -> float:
+        """Return how many seconds are left to wait."""
+        return max(0.0, (self._until - self._services.clock.now()) / SECOND)
+
+    def held(self, standing: Standing) -> Held:
+        """Return what an answer that names us has given us."""
+        wanted = self.wanted
+        grip = Grip(standing.scope, standing.name, standing.token, standing.owner)
+        return Held(
+            grip,
+            owner=grip.owner,
+            token=grip.token,
+            ttl=wanted.ttl,
+            asked_at=self._asked_at,
+            renew=leases.renew,
+            what=wanted.what,
+        )
+
+
+def take(asking: Asking, services: Services, waiters: Waiters) -> Held:
+    """Take a lock in this thread."""
+    if not asking.wanted.wait:
+        while not isinstance(answer := asking.answered(services.run()(asking.ask())), Held):
+            pass
+        return answer
+    woken = threading.Event()
+    with waiters.listening(asking.wanted.name, woken.set):
+        while True:
+            woken.clear()
+            mine = waiters.turn.acquire(timeout=asking.left())
+            try:
+                answer = asking.answered(services.run()(asking.ask()))
+            finally:
+                if mine:
+                    waiters.turn.release()
+            if isinstance(answer, Held):
+                return answer
+            woken.wait(answer / SECOND)
+
+
+async def atake(
+    asking: Asking, services: Services, waiters: Waiters, give_back: Callable[[Held], None]
+) -> Held:
+    """The same in the running loop; what a cancelled one was given all the same is given back."""
+    loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(woken.set)
+
+    with waiters.listening(asking.wanted.name, wake):
+        while True:
+            woken.clear()
+            answer = await _asked(asking, services, give_back)
+            if isinstance(answer, Held):
+                return answer
+            try:
+                await asyncio.wait_for(woken.wait(), answer / SECOND)
+            except TimeoutError:
+                pass
+
+
+async def _asked(
+    asking: Asking, services: Services, give_back: Callable[[Held], None]
+) -> Held | Span:
+    question = asyncio.ensure_future(services.arun()(asking.ask()))
+    try:
+        return asking.answered(await asyncio.shield(question))
+    except asyncio.CancelledError:
+
+        def ended(question: asyncio.Future[Standing | None]) -> None:
+            if question.cancelled() or question.exception() is not None:
+                return
+            standing = question.result()
+            if standing is not None and standing.owner == asking.owner:
+                give_back(asking.held(standing))
+
+        question.add_done_callback(ended)
+        raise
+
+
+def refused(wanted: Wanted, standing: Standing | None) -> NotAcquired:
+    """Say who has the lock."""
+    if standing is None or standing.free:
+        return NotAcquired(
+            wanted.what,
+            why="somebody is taking it at this moment, or a transaction of an earlier holder is "
+            "still open",
+        )
+    return NotAcquired(
+        wanted.what,
+        holder=standing.holder,
+        since=moment(Instant(standing.acquired)),
+        until=moment(Instant(standing.expires)),
+        why="" if standing.owner else "it is released, and kept for its minimum",
+    )
