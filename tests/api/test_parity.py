@@ -48,7 +48,7 @@ def test_run_and_async_run_have_the_same_methods_and_parameters() -> None:
 
 
 def test_what_asks_the_store_is_awaited_in_an_async_run() -> None:
-    for name in ("progress", "fence", "first", "effect"):
+    for name in ("progress", "fence", "first", "effect", "transact"):
         assert inspect.iscoroutinefunction(getattr(AsyncRun, name)), name
     assert hasattr(App, "acheck")
 
