@@ -129,9 +129,9 @@ def take(
 ) -> Command[Taken]:
     """Claim (kind, scope, key) for ``lease``, or learn who has it.
 
-    ``owner`` names this very claim (a thread, not only a process). A claim that lapsed is taken
-    over; one that had begun to fire only with ``even_if_unsure``. An abandoned row is kept for
-    ``keep`` after it lapsed.
+    ``owner`` names this very claim, and is fresh for each: asking again under it gives the same
+    answer. A claim that lapsed is taken over; one that had begun to fire only with
+    ``even_if_unsure``. An abandoned row is kept for ``keep`` after it lapsed.
 
     With ``spacing``, one row stands for all ticks of a name: it is admitted again once that much
     time has passed since the tick it was last admitted for, whatever became of that one; within
@@ -151,7 +151,8 @@ def take(
         "tell": int(tell),
         "now": now,
     }
-    return Command("claim_take", parameters, partial(_taken, kind, scope, key))
+    decode = partial(_taken, kind, scope, key, owner)
+    return Command("claim_take", parameters, decode, repeatable=True)
 
 
 def mark(claim: LedgerClaim, *, lease: int, now: int | None = None) -> Command[bool]:
@@ -228,9 +229,9 @@ def listed(
     return Command("claim_listed", parameters, _views, writes=False, repeatable=True)
 
 
-def _taken(kind: str, scope: str, key: str, rows: Sequence[Row]) -> Taken:
+def _taken(kind: str, scope: str, key: str, asked_by: str, rows: Sequence[Row]) -> Taken:
     [(won, state, token, owner, attempt, since, until, now)] = rows
-    if won:
+    if won or (owner == asked_by and state == "claimed"):
         claim = LedgerClaim(kind, scope, key, Token(token), owner)
         return Won(claim, attempt, since, until, now)
     if state in ("done", "failed"):

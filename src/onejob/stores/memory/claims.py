@@ -45,7 +45,7 @@ def claim_take(
         entry.attempt = entry.attempt + 1 if same_tick or not spacing else 1
         entry.claimed = entry.claimed if same_tick else now
         entry.claim_until, entry.kept_until = now + lease, now + lease + keep
-    elif tell:
+    elif tell and entry.owner != owner:
         _tell(tables, now, "lost", entry, by=owner, holder=entry.owner, state=entry.state)
     shown = (entry.state, entry.token, entry.owner, entry.attempt, entry.claimed)
     return [(int(won), *shown, entry.claim_until, now)]

@@ -50,6 +50,7 @@ WITH before AS MATERIALIZED (
          CAST(jsonb_build_object('holder', asked.owner, 'state', asked.state) AS text)
     FROM asked
    WHERE NOT asked.won
+     AND asked.owner <> :owner
      AND CAST(:tell AS integer) = 1
    UNION ALL
   SELECT {now}, CASE CAST(:kind AS text) WHEN 'schedule' THEN 'tick' ELSE :kind END || '.abandoned',

@@ -56,6 +56,7 @@ SELECT {now}, CASE :kind WHEN 'schedule' THEN 'tick' ELSE :kind END || '.lost', 
    AND l.scope = :scope
    AND l.key = :key
    AND l.token <= c.value
+   AND l.owner <> :owner
    AND :tell = 1
 -- then
 UPDATE {schema}counter
