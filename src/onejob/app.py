@@ -27,6 +27,7 @@ from onejob.counts import check_count
 from onejob.definitions import Definitions
 from onejob.effects import Effects
 from onejob.errors import SchemaMismatch, StoreError, UsageError
+from onejob.guards import Guard, OnStoreDown, OnUnknown
 from onejob.job import Job
 from onejob.locking import Locking
 from onejob.locks import Locks
@@ -296,6 +297,32 @@ class App(Definitions):
                 await task
         finally:
             self._serving = None
+
+    def guard(
+        self,
+        scheduler: object,
+        *,
+        on_store_down: OnStoreDown = "skip",
+        on_unknown: OnUnknown = "skip",
+    ) -> Guard:
+        """Claim each tick of another library's scheduler before it fires, in every process alike.
+
+        Knows APScheduler 3, Flask-APScheduler, Celery's beat, Huey, RQ's cron, Taskiq, schedule.
+        Raises UsageError for any other, and for a release of these that was never tried. Opens
+        nothing: the first tick does. Where the store can't be reached, ticks are skipped, or fire
+        unguarded with ``on_store_down="fire"``; a tick whose replica died while it fired is left
+        alone and listed, or fired again with ``on_unknown="fire"``. Both are said and counted.
+        """
+        from onejob.integrations.guard import attach
+
+        self._refuse_fleet()
+        made = Guard(
+            self._services,
+            on_store_down=on_store_down,
+            on_unknown=on_unknown,
+            disabled=self._disabled(),
+        )
+        return attach(scheduler, made)
 
     def status(self) -> Status:
         """Say whether this process is a replica, and where it was started if not here."""

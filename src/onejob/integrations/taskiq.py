@@ -1,0 +1,125 @@
+"""Taskiq: its schedule sources are asked before each send, and may say no. That is the way in.
+
+The scheduler lives in a loop, so the store is asked in a thread. A tick that waits for another
+process waits in a task of that loop, and is sent through the scheduler when its time has come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import pycron
+from taskiq import TaskiqScheduler
+from taskiq.exceptions import ScheduledTaskCancelledError
+from taskiq.utils import maybe_awaitable
+
+from onejob.core import guarding
+from onejob.core.guarding import Name, Tick
+from onejob.core.last_match import last_matching_minute
+from onejob.core.time import MINUTE, SECOND, Instant, Span, instant
+from onejob.guards import Guard, Later, Permit
+from onejob.integrations.guard import require
+from onejob.runtime.events import log
+
+LIBRARY = "taskiq"
+
+#: Ticks that wait at once; further ones are left to whoever holds them.
+WAITING_MAX: Final = 1_000
+
+
+def attach(scheduler: TaskiqScheduler, guard: Guard) -> None:
+    """Stand in for what each source says before and after a send."""
+    require(scheduler, "on_ready")
+    for source in scheduler.sources:
+        require(source, "pre_send", "post_send")
+    for source in scheduler.sources:
+        hook = _Hook(scheduler, source, guard)
+        vars(source)["pre_send"] = partial(hook.before, source.pre_send)
+        vars(source)["post_send"] = partial(hook.after, source.post_send)
+
+
+class _Hook:
+    """One source: what may be sent, what is being sent, and what waits."""
+
+    def __init__(self, scheduler: Any, source: Any, guard: Guard) -> None:
+        self.scheduler, self.source, self.guard = scheduler, source, guard
+        self._sending: dict[int, Permit] = {}
+        self._waiting: set[asyncio.Task[None]] = set()
+
+    async def before(self, pre_send: Callable[[Any], Any], task: Any) -> None:
+        """Let a task be sent that this process wins, or whose turn it is now."""
+        if id(task) in self._sending:
+            return
+        await maybe_awaitable(pre_send(task))
+        answer = await asyncio.to_thread(self.guard.ask, _tick(task))
+        if isinstance(answer, Permit) and await asyncio.to_thread(self.guard.begin, answer):
+            self._sending[id(task)] = answer
+            return
+        if isinstance(answer, Later) and len(self._waiting) < WAITING_MAX:
+            # A copy: the same schedule comes again while this tick waits.
+            waiting = asyncio.create_task(self._wait(answer, task.model_copy()))
+            self._waiting.add(waiting)
+            waiting.add_done_callback(self._waiting.discard)
+        raise ScheduledTaskCancelledError
+
+    async def after(self, post_send: Callable[[Any], Any], task: Any) -> None:
+        """Record that it was sent. Where the broker failed nobody comes here: unknown."""
+        permit = self._sending.pop(id(task), None)
+        if permit is not None:
+            await asyncio.to_thread(self.guard.done, permit)
+        await maybe_awaitable(post_send(task))
+
+    async def _wait(self, later: Later, task: Any) -> None:
+        answer: Any = later
+        while isinstance(answer, Later):
+            await asyncio.sleep(answer.wait / SECOND)
+            try:
+                answer = await asyncio.to_thread(partial(self.guard.ask, later.tick, again=True))
+            except Exception:  # noqa: BLE001 - the edge of a task
+                log.exception("tick %s, which waited for another process, is left", later.tick.key)
+                return
+        if isinstance(answer, Permit) and await asyncio.to_thread(self.guard.begin, answer):
+            self._sending[id(task)] = answer
+            try:
+                await self.scheduler.on_ready(self.source, task)
+            except Exception as error:  # noqa: BLE001 - the edge of a task
+                self._sending.pop(id(task), None)
+                await asyncio.to_thread(self.guard.failed, answer, error)
+                log.exception("tick %s could not be sent", later.tick.key)
+
+
+def _tick(task: Any) -> Tick:
+    now = datetime.now(UTC)
+    name = _name(task)
+    if task.cron is not None:
+        found = last_matching_minute(partial(_matches, task), instant(now, what="now"))
+        if found is not None or (task.interval is None and task.time is None):
+            this_minute = Instant(instant(now, what="now") // MINUTE * MINUTE)
+            return guarding.at(name, found or this_minute)
+    if task.interval is not None:
+        given = task.interval
+        seconds = given.total_seconds() if isinstance(given, timedelta) else given
+        return guarding.every(name, Span(round(seconds * SECOND)))
+    aware = task.time if task.time.tzinfo else task.time.replace(tzinfo=UTC)
+    return guarding.at(name, instant(aware, what="time"))
+
+
+def _matches(task: Any, minute: datetime) -> bool:
+    offset = task.cron_offset
+    if isinstance(offset, timedelta):
+        minute += offset
+    elif offset:
+        minute = minute.astimezone(ZoneInfo(offset))
+    return bool(pycron.is_now(task.cron, minute))
+
+
+def _name(task: Any) -> Name:
+    if not guarding.is_random(task.schedule_id):
+        return guarding.given(LIBRARY, task.schedule_id)
+    when = f"{task.cron or ''} {task.cron_offset or ''} {task.interval or ''} {task.time or ''}"
+    return guarding.derived(LIBRARY, task.task_name, " ".join(when.split()), task.args, task.kwargs)

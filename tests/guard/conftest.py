@@ -1,0 +1,25 @@
+"""A store for a fleet of guarded schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from onejob import App
+
+
+@pytest.fixture
+def app(sqlite_url: str) -> Iterator[App]:
+    app = App(sqlite_url, lease="1s")
+    app.store.init()
+    yield app
+    app.close()
+
+
+@pytest.fixture
+def on_postgres(postgres_url: str, schema: str) -> Iterator[App]:
+    app = App(postgres_url, schema=schema, lease="1s")
+    app.store.init()
+    yield app
+    app.close()
