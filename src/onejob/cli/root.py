@@ -19,6 +19,7 @@ COMMANDS = {
     "runs": "List runs; retry or cancel them.",
     "jobs": "List jobs and how many runs each has.",
     "schedules": "List schedules; pause or resume one.",
+    "next": "Show when an expression fires, and what clock changes do to it.",
     "replicas": "List the processes of the fleet.",
     "effects": "List effects whose outcome is unknown; settle one.",
     "why": "Tell the story of one run or fire time.",

@@ -42,19 +42,28 @@ class Skipped:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """Matching wall times of a span: the first, the last, and how many."""
+
+    first: int
+    last: int
+    count: int
+
+
 class Calendar:
     """One expression on one wall."""
 
-    __slots__ = ("_clock", "_days", "_fold", "_named", "_shift", "_times")
+    __slots__ = ("_days", "_fold", "_shift", "_times", "clock", "fields", "named")
 
     def __init__(self, fields: Fields, clock: LocalClock, gap: Gap, fold: Fold) -> None:
-        self._clock = clock
+        self.fields, self.clock = fields, clock
         self._days, self._times = Days(fields), Times(fields)
         # A wildcard runs in real elapsed time: whatever the wall shows, once or twice.
         self._fold: Fold = fold if fields.fixed else "both"
         # One that runs in every hour loses nothing in a gap: the hours around it run.
-        self._named = not fields.every_hour
-        self._shift = gap == "shift" and self._named
+        self.named = not fields.every_hour
+        self._shift = gap == "shift" and self.named
 
     def after(self, at: Instant) -> Instant | None:
         """Return the first fire time strictly after ``at``; None where there is none in bounds."""
@@ -64,7 +73,7 @@ class Calendar:
         low: float = inf
         wall: float = -inf
         while year * YEAR <= horizon * DAY:
-            for begin, end, offset, skipped in self._clock.stretches(year, self._fold):
+            for begin, end, offset, skipped in self.clock.stretches(year, self._fold):
                 if end <= start:
                     continue
                 if start > begin:
@@ -102,26 +111,28 @@ class Calendar:
 
     def skipped(self, after: Instant, until: Instant) -> list[Skipped]:
         """Return what the gaps that end in (after, until] took: nothing where it was shifted."""
-        if self._shift or not self._named:
+        if self._shift or not self.named:
             return []
-        return self.in_gaps(after, until)
-
-    def in_gaps(self, after: Instant, until: Instant) -> list[Skipped]:
-        """Return which matching wall times lie in gaps that end in (after, until]."""
         stop = until // SECOND + 1
         start = max(after // SECOND + 1, stop - LOOK_BACK_DAYS * DAY)
         found = []
         for begin, _, offset, skipped in self._back(start, stop):
-            count = self._count(skipped, begin + offset) if start <= begin < stop else 0
-            if count:
-                first = int(self._match(skipped, DAY_MAX))
-                found.append(Skipped(Instant(begin * SECOND), first, count))
+            if start <= begin < stop and (taken := self.within(skipped, begin + offset)):
+                found.append(Skipped(Instant(begin * SECOND), taken.first, taken.count))
         return found[::-1]
+
+    def within(self, low: int, high: int) -> Walls | None:
+        """Return which wall times in [low, high) match, whether the wall shows them or not."""
+        count = self._count(low, high)
+        if not count:
+            return None
+        [last] = self._backwards(low, high, 1)
+        return Walls(int(self._match(low, DAY_MAX)), last, count)
 
     def _back(self, start: int, stop: int) -> Iterator[Stretch]:
         """Return the stretches that reach into [start, stop), the latest first."""
         for year in range((stop - 1) // YEAR, start // YEAR - 1, -1):
-            for stretch in reversed(self._clock.stretches(year, self._fold)):
+            for stretch in reversed(self.clock.stretches(year, self._fold)):
                 if stretch.end > start and stretch.begin < stop:
                     yield stretch
 
