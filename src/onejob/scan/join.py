@@ -22,8 +22,9 @@ from onejob.scan.verdict import decide, product
 
 #: A function name that many files define tells nothing; only one in the same file is meant then.
 SAME_NAME_MAX = 4
-#: A call further than the function itself: worth less, and reported so.
-_PER_PROCESS = frozenset({Verdict.PER_PROCESS_OK})
+TELLING_CHARACTERS = 9
+#: What is believed of a guard one call further: locks of a process often guard something else.
+_FAR = frozenset({Verdict.GUARDED, Verdict.WEAK_GUARD, Verdict.NO_OVERLAP})
 
 
 def join(facts: Iterable[Fact], house_guards: tuple[str, ...] = ()) -> list[Finding]:
@@ -87,7 +88,7 @@ def _guards(
                     function.path,
                 )
             for guard in _inside(call, function.path, functions):
-                if guard.gives not in _PER_PROCESS:
+                if guard.gives in _FAR:
                     yield guard
 
 
@@ -107,11 +108,18 @@ def _meant(name: str, path: str, functions: dict[str, list[Function]]) -> list[F
     here = [function for function in found if function.path == path]
     if here:
         return here
-    if len(found) > 1:
-        parts = _parts(name)
-        best = max(_agreement(parts, function) for function in found)
-        found = [function for function in found if _agreement(parts, function) == best]
+    parts = _parts(name)
+    known = parts[:-1] if _telling(parts[-1]) else parts
+    best = max((_agreement(known, function) for function in found), default=0)
+    found = [function for function in found if _agreement(known, function) == best]
+    if not best and not _telling(parts[-1]):
+        return []
     return found if len(found) < SAME_NAME_MAX else []
+
+
+def _telling(name: str) -> bool:
+    """Decide whether a function's name alone says which one is meant."""
+    return len(name) > TELLING_CHARACTERS and ("_" in name or not name.islower())
 
 
 def _agreement(parts: list[str], function: Function) -> int:

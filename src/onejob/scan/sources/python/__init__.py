@@ -1,15 +1,128 @@
-"""Python, by its own parser. Nothing is imported or run."""
+"""Python, by its own parser. Nothing is imported or run.
+
+One parse gives a ``Module``; each finder reads it and states what it knows about. Functions whose
+bodies guard are stated too, and those that a schedule may mean, so that a schedule in another file
+finds them by name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from onejob.scan.facts import Fact
+from onejob.scan.facts import Fact, Function, Guard, Note, Trigger
+from onejob.scan.finding import Verdict
 from onejob.scan.reading import SourceFile
+from onejob.scan.sources.python import (
+    celery,
+    launches,
+    loops,
+    orchestrators,
+    queues,
+    scheduling,
+)
+from onejob.scan.sources.python.guards import guards_in
+from onejob.scan.sources.python.module import FunctionNode, Module, keywords, parse
 
 PATTERNS = ("*.py", "*.pyw", "#!python")
+
+FINDERS = (
+    scheduling.find,
+    loops.find,
+    celery.find,
+    queues.find,
+    orchestrators.find,
+    launches.find,
+)
+CALLS_MAX = 40
+_TASKS = ("task", "shared_task", "actor", "job", "db_task", "command", "asset", "flow", "op")
+
+#: A file without any of these words states nothing, and is not parsed.
+_WORTH = re.compile(
+    r"schedul|cron|beat|periodic|repeat|\bTimer\b|sleep|\bwait|every\(|lock|once|uvicorn|workers"
+    r"|rowcount|update\(|queue|poll|lpop|receive_message|call_later|create_task|DAG\b|dag\b"
+    r"|shared_task|\.task\b|leader|onejob|acks_late|idempot|IntegrityError|setnx|nx=",
+    re.IGNORECASE,
+)
 
 
 def read(file: SourceFile) -> Iterable[Fact]:
     """State what a Python file triggers, launches and guards."""
-    return ()
+    if not _WORTH.search(file.text):
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of invalid escapes in somebody else's strings
+            module = parse(file)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", 0) or 0
+        yield Note(file.path, "is no Python 3: not judged", line)
+        return
+    wanted = set[str]()
+    for finder in FINDERS:
+        for fact in finder(module):
+            if isinstance(fact, Trigger):
+                wanted.add(fact.target.rpartition(".")[2])
+                yield replace(fact, guards=(*fact.guards, *_around(module, fact)))
+            else:
+                yield fact
+    yield from _functions(module, wanted)
+
+
+def _functions(module: Module, wanted: set[str]) -> Iterator[Function]:
+    for function in module.functions:
+        guards = guards_in(module, function)
+        marks = module.marks(function)
+        is_task = any(mark.rpartition(".")[2] in _TASKS for mark in marks)
+        if not guards and not is_task and function.name not in wanted:
+            continue
+        found = Function(
+            name=module.qualified(function),
+            path=module.path,
+            line=function.lineno,
+            guards=guards,
+            calls=_calls(module, function) if is_task or function.name in wanted else (),
+            marks=marks,
+        )
+        yield found
+        for decorator in function.decorator_list:
+            if isinstance(decorator, ast.Call):
+                named = module.text(keywords(decorator).get("name"))
+                if named and named.rpartition(".")[2] != function.name:
+                    yield replace(found, name=named)
+
+
+def _calls(module: Module, function: FunctionNode) -> tuple[str, ...]:
+    names = {
+        module.name(node.func): None for node in ast.walk(function) if isinstance(node, ast.Call)
+    }
+    return tuple(name for name in names if name and not name.startswith("."))[:CALLS_MAX]
+
+
+def _around(module: Module, trigger: Trigger) -> Iterator[Guard]:
+    """Return what guards the place itself: a lock around ``start()``, dead code."""
+    for node in _at(module, trigger):
+        for above in module.above(node):
+            match above:
+                case ast.If(test=ast.Constant(value=value)) if not value:
+                    yield Guard("if False", Verdict.DISABLED, above.lineno, "keeps it off")
+                case ast.FunctionDef() | ast.AsyncFunctionDef() if trigger.role == "trigger":
+                    kinds = (Verdict.HOST_ONLY, Verdict.WEAK_GUARD)
+                    yield from (
+                        guard
+                        for guard in guards_in(module, above)
+                        if guard.gives in kinds and guard.line <= trigger.line
+                    )
+                case _:
+                    continue
+
+
+def _at(module: Module, trigger: Trigger) -> Iterator[ast.AST]:
+    nodes: list[ast.AST] = [*module.calls, *module.loops, *module.dicts]
+    for node in nodes:
+        if getattr(node, "lineno", 0) == trigger.line:
+            yield node
+            return
