@@ -12,8 +12,10 @@ from onejob.testing.conformance import (
     effects,
     enqueue,
     fence,
+    fences,
     guards,
     kept_claims,
+    leases,
     ledger,
     purge,
     retry,
@@ -43,6 +45,8 @@ SUBJECTS = (
     purge,
     views,
     rows,
+    leases,
+    fences,
 )
 
 

@@ -28,7 +28,7 @@ UPDATE {schema}counter
 -- then
 INSERT INTO {schema}fence (scope, resource, token, seen)
 SELECT l.scope, given.value, l.token, {now}
-  FROM {schema}lease AS l, json_each(:resources) AS given
+  FROM {schema}lease AS l, json_each(l.resources) AS given
  WHERE l.scope = :scope
    AND l.name = :name
    AND l.owner = :owner
