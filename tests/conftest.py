@@ -17,13 +17,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import redis
 from psycopg import sql
 
 # The suite is a library; its assertions are to explain themselves as those of a test file do. Said
 # here, before any folder's tests import it.
 pytest.register_assert_rewrite("onejob.testing.conformance")
 
-from servers import POSTGRES, SERVERS, Absent, Running, Server  # noqa: E402
+from servers import POSTGRES, REDIS, SERVERS, Absent, Running, Server  # noqa: E402
 from servers.postgres import create_database  # noqa: E402
 
 # What the run's first process has found out, by server; workers read it from the environment.
@@ -121,6 +122,22 @@ def schema(postgres_url: str) -> Iterator[str]:
         except psycopg.errors.LockNotAvailable:
             # A transaction that the test left open; the database is dropped with it at the end.
             pass
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> str:
+    """A database on a Redis server, shared: use keys under ``redis_schema`` only."""
+    return needed(REDIS).url
+
+
+@pytest.fixture
+def redis_schema(redis_url: str) -> Iterator[str]:
+    """A prefix of keys that no other test uses; what stands under it is deleted."""
+    name = f"t_{secrets.token_hex(6)}"
+    yield name
+    with redis.Redis.from_url(redis_url) as client:
+        for key in client.scan_iter(f"{{{name}}}:*", count=1_000):
+            client.delete(key)
 
 
 @pytest.fixture

@@ -26,19 +26,20 @@ from onejob.core.version import version_key
 from onejob.counts import check_count
 from onejob.definitions import Definitions
 from onejob.effects import Effects
-from onejob.errors import SchemaMismatch, StoreError, UsageError
+from onejob.errors import SchemaMismatch, StoreError, UnsupportedByStore, UsageError
 from onejob.guards import Guard, OnStoreDown, OnUnknown
 from onejob.job import Job
 from onejob.locking import Locking
 from onejob.locks import Locks
 from onejob.opening import open_store, say
 from onejob.outside import Outside
+from onejob.period import Periods
 from onejob.queue import Runs
 from onejob.runtime.clock import SystemClock
 from onejob.runtime.events import Events, log
 from onejob.runtime.renewer import Renewer
 from onejob.runtime.settings import Settings
-from onejob.schedule import Schedules
+from onejob.schedules import Schedules
 from onejob.services import Services
 from onejob.serving import Background, Serving
 from onejob.stores import migrate
@@ -125,13 +126,14 @@ class App(Definitions):
         super().__init__(self._services)
         self.events = Events()
         self.runs = Runs(self._services)
-        self.schedules = Schedules(self._services)
+        self.schedules = Schedules(self._services, self.jobs, self._declared)
         self.effects = Effects(self._services)
         outside = Outside(self._services)
         self.first, self.afirst = outside.first, outside.afirst
         self.effect, self.aeffect = outside.effect, outside.aeffect
         locking = Locking(self._services, Random())
         self.lock, self.fence, self.afence = locking.lock, locking.fence, locking.afence
+        self.once_per = Periods(self._services, self._disabled).once_per
         self.locks = Locks(self._services)
         self._lock = threading.RLock()
         self._opened: Services | None = None
@@ -214,6 +216,13 @@ class App(Definitions):
         the environment shows a fleet.
         """
         self._refuse_fleet()
+        if self._url.dialect == "redis":
+            raise UnsupportedByStore(
+                "keep runs and schedules",
+                "Redis",
+                instead="This version keeps locks, periods and guarded ticks there, which need no "
+                "start. For jobs use postgresql:// or sqlite:///.",
+            )
         known = {"default", *(job.options.queue for job in self.jobs.values())}
         default = self._settings
         settings = replace(
@@ -235,7 +244,8 @@ class App(Definitions):
         declared = tuple(self._declared.values())
         if self._url.dialect == "sqlite":
             say(f"onejob: {self._url.where} is SQLite, for one machine only.")
-        return Serving(services, handlers, declared, settings, check=self.check)
+        targets = {name: job.options.target() for name, job in self.jobs.items()}
+        return Serving(services, handlers, declared, settings, targets=targets, check=self.check)
 
     def start(self) -> None:
         """Make this process a replica, in a background thread. Does nothing where it is one.

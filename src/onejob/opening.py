@@ -13,9 +13,10 @@ from onejob.runtime.events import log
 if TYPE_CHECKING:
     from onejob.stores.memory.store import MemoryStore
     from onejob.stores.postgres import PostgresStore
+    from onejob.stores.redis import RedisStore
     from onejob.stores.sqlite import SqliteStore
 
-    AnyStore: TypeAlias = MemoryStore | PostgresStore | SqliteStore
+    AnyStore: TypeAlias = MemoryStore | PostgresStore | RedisStore | SqliteStore
 
 
 def open_store(url: urls.Url, schema: str) -> AnyStore:
@@ -34,6 +35,15 @@ def open_store(url: urls.Url, schema: str) -> AnyStore:
                     "pip install onejob[postgres]"
                 ) from error
             return PostgresStore(url.target, schema=schema)
+        case "redis":
+            try:
+                from onejob.stores.redis import RedisStore
+            except ImportError as error:
+                raise UsageError(
+                    f"{url.where} needs the Redis driver, which is not installed. Run: "
+                    "pip install onejob[redis]"
+                ) from error
+            return RedisStore(url.target, schema=schema, where=url.where)
         case "memory":
             from onejob.stores.memory.store import MemoryStore
 

@@ -15,13 +15,16 @@ from urllib.parse import unquote, urlsplit
 
 from onejob.errors import UsageError
 
-Dialect = Literal["sqlite", "postgresql", "memory"]
+Dialect = Literal["sqlite", "postgresql", "redis", "memory"]
 
 #: What App() uses when nothing is said.
 DEFAULT = "sqlite:///onejob.db"
 
-_EXAMPLES = "sqlite:///jobs.db, postgresql://user@host:5432/database or memory://"
-_NOT_YET = ("mariadb", "mysql", "redis", "rediss", "valkey")
+_EXAMPLES = (
+    "sqlite:///jobs.db, postgresql://user@host:5432/database, redis://host:6379/0 or memory://"
+)
+_NOT_YET = ("mariadb", "mysql")
+_REDIS = ("redis", "rediss", "valkey", "valkeys", "redis+sentinel", "redis+cluster")
 _HOSTS = re.compile(
     r"(?:(?:[\w.~%-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?)(?:,(?:[\w.~%-]+)(?::\d{1,5})?)*"
 )
@@ -54,6 +57,8 @@ def parse(url: object) -> Url:
             return _postgresql(rest)
         case "memory":
             return _memory(rest)
+        case known if known in _REDIS:
+            return _redis(known, rest)
         case known if known in _NOT_YET:
             raise UsageError(f"{known}:// is not supported yet by this version. Use {_EXAMPLES}.")
         case known if re.fullmatch(r"(?:postgresql|postgres|sqlite)\+\w+", known):
@@ -120,3 +125,28 @@ def _postgresql(rest: str) -> Url:
         )
     host = unquote(given.get("host") or hosts) or "the local socket"
     return Url("postgresql", f"{host}/{database}", f"postgresql://{rest}")
+
+
+def _redis(scheme: str, rest: str) -> Url:
+    unreadable = UsageError(
+        "this is not a Redis URL that can be read. Percent-encode what is special in user and "
+        "password (@ is %40, / is %2F, # is %23): redis://:password@host:6379/0."
+    )
+    try:
+        parts = urlsplit(f"redis://{rest}")
+    except ValueError:
+        raise unreadable from None
+    hosts = parts.netloc.rpartition("@")[2]
+    database = parts.path.strip("/")
+    options = parts.query.split("&") if parts.query else []
+    if (
+        parts.fragment
+        or "#" in rest
+        or not re.fullmatch(r"(?:[\w.~-]+/)?\d*|[\w.~-]+", database)
+        or any(character.isspace() or not character.isprintable() for character in rest)
+        or _BAD_ESCAPE.search(rest)
+        or not _HOSTS.fullmatch(hosts)
+        or not all(map(_OPTION.fullmatch, options))
+    ):
+        raise unreadable
+    return Url("redis", f"{hosts or 'localhost'}/{database or 0}", f"{scheme}://{rest}")

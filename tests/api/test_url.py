@@ -66,7 +66,7 @@ def test_a_url_that_cannot_be_right_is_refused(url: object) -> None:
         parse(url)
 
 
-@pytest.mark.parametrize("scheme", ["mariadb", "mysql", "redis"])
+@pytest.mark.parametrize("scheme", ["mariadb", "mysql"])
 def test_a_store_of_a_later_release_is_named_as_such(scheme: str) -> None:
     with pytest.raises(UsageError, match="not supported yet by this version"):
         parse(f"{scheme}://u:{SECRET}@localhost/shop")

@@ -7,9 +7,11 @@ Add a store's server in a module of its own, as a `Server`, and name it in `SERV
 from __future__ import annotations
 
 from servers.postgres import PostgresServer
+from servers.redis import RedisServer
 from servers.server import Absent, Running, Server
 
 POSTGRES = PostgresServer()
-SERVERS: tuple[Server, ...] = (POSTGRES,)
+REDIS = RedisServer()
+SERVERS: tuple[Server, ...] = (POSTGRES, REDIS)
 
-__all__ = ["POSTGRES", "SERVERS", "Absent", "PostgresServer", "Running", "Server"]
+__all__ = ["POSTGRES", "REDIS", "SERVERS", "Absent", "PostgresServer", "Running", "Server"]

@@ -15,6 +15,7 @@ import pytest
 
 from onejob.core.time import SECOND, Span
 from onejob.stores.postgres import PostgresStore
+from onejob.stores.redis import RedisStore
 from onejob.stores.sqlite import SqliteStore
 from stores.sessions import PostgresSessions, SqliteSessions
 
@@ -31,6 +32,13 @@ def sqlite_store(sqlite_url: str) -> Iterator[SqliteStore]:
     with sqlite3.connect(store.path) as connection:
         connection.execute(f"UPDATE onejob_counter SET value = {HIGH}")
     connection.close()
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def redis_store(redis_url: str, redis_schema: str) -> Iterator[RedisStore]:
+    store = RedisStore(redis_url, schema=redis_schema)
     yield store
     store.close()
 

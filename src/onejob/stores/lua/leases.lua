@@ -1,0 +1,154 @@
+-- What the scripts about locks and fences share.
+local KEEP_UNUSED = 86400000000
+local KEEP_FENCE = 400 * 86400000000
+local FIELDS = {'token', 'acquired', 'hold_until', 'expires', 'changed'}
+
+local function read(scope, name)
+  local key = root .. 'lease:' .. scope .. '\0' .. name
+  local found = redis.call('HMGET', key, 'token', 'acquired', 'hold_until', 'expires', 'changed',
+                           'owner', 'holder', 'resources')
+  local lease = {scope = scope, name = name, owner = found[6] or '', holder = found[7] or '',
+                 resources = found[8] or '[]'}
+  for place, field in ipairs(FIELDS) do
+    lease[field] = tonumber(found[place]) or 0
+  end
+  return lease
+end
+
+local function write(lease)
+  local member = lease.scope .. '\0' .. lease.name
+  local key = root .. 'lease:' .. member
+  redis.call('HSET', key, 'token', digits(lease.token), 'acquired', digits(lease.acquired),
+             'hold_until', digits(lease.hold_until), 'expires', digits(lease.expires),
+             'changed', digits(lease.changed), 'owner', lease.owner, 'holder', lease.holder,
+             'resources', lease.resources)
+  keep(key, math.max(lease.expires, now) + KEEP_UNUSED)
+  -- The list of locks forgets those whose keys have gone by themselves.
+  redis.call('ZADD', root .. 'leases', digits(lease.expires), member)
+  redis.call('ZREMRANGEBYSCORE', root .. 'leases', '-inf', '(' .. digits(server_now - 2 * KEEP_UNUSED))
+end
+
+local function fence(scope, resource)
+  return root .. 'fence:' .. scope .. '\0' .. resource
+end
+
+local function note(scope, resource, token)
+  redis.call('HSET', fence(scope, resource), 'token', digits(token), 'seen', digits(now))
+  keep(fence(scope, resource), now + KEEP_FENCE)
+end
+
+local function announce(lease)
+  for _, resource in ipairs(cjson.decode(lease.resources)) do
+    local known = tonumber(redis.call('HGET', fence(lease.scope, resource), 'token')) or 0
+    if known < lease.token then
+      note(lease.scope, resource, lease.token)
+    end
+  end
+end
+
+local function row(lease)
+  return {lease.scope, lease.name, lease.token, lease.owner, lease.holder, lease.resources,
+          lease.acquired, lease.expires, lease.changed, now}
+end
+
+-- name: lease_acquire
+-- Whoever changes the lock's hands gets a fresh token. Nobody's transaction can be in the way here,
+-- so a name that is new is taken at once. Whoever let its lease lapse is told of.
+local lease = read(given.scope, given.name)
+if lease.expires <= now then
+  if lease.owner ~= '' then
+    tell({kind = 'lock.lapsed', key = lease.name, token = lease.token, replica = lease.holder,
+          detail = given.holder})
+  end
+  lease.token = next_token()
+  lease.owner, lease.holder, lease.resources = given.owner, given.holder, given.resources
+  lease.acquired, lease.changed = now, now
+  lease.hold_until = now + given.at_least
+  lease.expires = now + math.max(given.ttl, given.at_least)
+  write(lease)
+  announce(lease)
+end
+return {row(lease)}
+
+-- name: lease_renew
+-- Each by (token, owner), and only while it lasts: a lease that has lapsed is not revived.
+local renewed = {}
+for _, one in ipairs(cjson.decode(given.held)) do
+  local lease = read(one.scope, one.name)
+  if lease.token == one.token and lease.owner == one.owner and lease.expires > now then
+    lease.expires = math.max(now + one.ttl, lease.hold_until)
+    write(lease)
+    renewed[#renewed + 1] = {lease.owner}
+  end
+end
+return renewed
+
+-- name: lease_release
+-- By (token, owner): whoever lost the lock has nothing to give back. The minimum is kept.
+local lease = read(given.scope, given.name)
+if lease.token ~= given.token or lease.owner ~= given.owner then
+  return {}
+end
+lease.owner, lease.expires, lease.changed = '', math.max(now, lease.hold_until), now
+write(lease)
+return {{lease.name}}
+
+-- name: lease_break
+-- From exactly the holder that was read, under a higher token, announced at its resources.
+local lease = read(given.scope, given.name)
+if lease.token ~= given.token or lease.expires <= now then
+  return {}
+end
+tell({kind = 'lock.broken', key = lease.name, token = lease.token, replica = lease.holder,
+      detail = given.by .. ': ' .. given.reason})
+lease.token, lease.owner = next_token(), ''
+lease.hold_until, lease.expires, lease.changed = 0, now, now
+write(lease)
+announce(lease)
+return {row(lease)}
+
+-- name: lease_list
+local least = given.free == 1 and '-inf' or '(' .. digits(now)
+local found = {}
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', root .. 'leases', least, '+inf')) do
+  local part = string.find(member, '\0', 1, true)
+  local lease = read(string.sub(member, 1, part - 1), string.sub(member, part + 1))
+  if (given.scope == '' or given.scope == lease.scope)
+     and (given.name == '' or given.name == lease.name)
+     and (given.free == 1 or lease.expires > now) and lease.changed > 0 then
+    found[#found + 1] = row(lease)
+  end
+end
+table.sort(found, function(a, b)
+  if a[1] ~= b[1] then return a[1] < b[1] end
+  return a[2] < b[2]
+end)
+return {unpack(found, 1, math.min(#found, given.limit))}
+
+-- name: lease_purge
+-- Keys go by themselves; this is for whoever will not wait.
+local old = redis.call('ZRANGEBYSCORE', root .. 'leases', '-inf', '(' .. digits(now - given.unused))
+local purged = {}
+for _, member in ipairs(old) do
+  local part = string.find(member, '\0', 1, true)
+  local lease = read(string.sub(member, 1, part - 1), string.sub(member, part + 1))
+  if lease.changed < now - given.unused and #purged < given.limit then
+    redis.call('DEL', root .. 'lease:' .. member)
+    redis.call('ZREM', root .. 'leases', member)
+    purged[#purged + 1] = {lease.name}
+  end
+end
+return purged
+
+-- name: fence_check
+-- The highest token that was ever shown here wins; the comparison and the note are one step.
+local known = tonumber(redis.call('HGET', fence(given.scope, given.resource), 'token')) or 0
+if known > given.token then
+  return {}
+end
+note(given.scope, given.resource, given.token)
+return {{given.resource}}
+
+-- name: fence_known
+local known = redis.call('HGET', fence(given.scope, given.resource), 'token')
+return known and {{tonumber(known)}} or {}

@@ -1,0 +1,270 @@
+"""What is particular to Redis: wiped data, forgotten scripts, keys that go by themselves."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from onejob.commands import claims, fences, leases, runs, views
+from onejob.commands.claims import Won
+from onejob.core.hold import Grip, Standing
+from onejob.core.run import Token
+from onejob.core.time import DAY, HOUR, SECOND, Span
+from onejob.errors import OutcomeUnknown, StoreUnavailable, UnsupportedByStore, UsageError
+from onejob.stores.redis import RedisStore
+from servers.redis import PrivateRedis, free_port
+
+TTL = Span(10 * SECOND)
+
+
+def taken(store: RedisStore, owner: str, name: str = "reindex") -> Standing:
+    answer = store.run(leases.acquire("shop", name, owner=owner, holder=owner, ttl=TTL))
+    assert answer is not None
+    assert answer.owner == owner
+    return answer
+
+
+def grip(standing: Standing) -> Grip:
+    return Grip(standing.scope, standing.name, standing.token, standing.owner)
+
+
+def keys_of(store: RedisStore, client: redis.Redis) -> list[str]:
+    return [key.decode() for key in client.scan_iter(f"{{{store.schema}}}:*")]
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_url) as client:
+        yield client
+
+
+def test_tokens_rise_after_everything_was_wiped(
+    redis_store: RedisStore, client: redis.Redis
+) -> None:
+    """C10, C09: what a failover without the last writes looks like to whoever comes next."""
+    before = taken(redis_store, "a")
+    client.delete(*keys_of(redis_store, client))
+
+    after = taken(redis_store, "b")
+
+    assert after.token > before.token
+    assert redis_store.run(leases.renew([(grip(before), TTL)])) == frozenset()
+    assert not redis_store.run(leases.release(grip(before)))
+
+
+def test_tokens_rise_where_the_last_one_is_ahead_of_the_clock(
+    redis_store: RedisStore, client: redis.Redis
+) -> None:
+    """A server's clock that was set back never hands a number out twice."""
+    ahead = 2**52
+    client.set(f"{{{redis_store.schema}}}:token", ahead)
+
+    assert taken(redis_store, "a").token == ahead + 1
+    assert taken(redis_store, "b", "other").token == ahead + 2
+
+
+def test_a_server_that_forgot_its_scripts_and_connections_goes_on(
+    redis_store: RedisStore, client: redis.Redis
+) -> None:
+    """C11"""
+    held = taken(redis_store, "a")
+    client.script_flush()
+    [own] = [c for c in client.client_list() if c["id"] == str(client.client_id())]
+    for one in client.client_list():
+        if one["db"] == own["db"] and one["id"] != own["id"] and "evalsha" in one["cmd"]:
+            client.client_kill_filter(_id=one["id"])
+
+    assert redis_store.run(leases.renew([(grip(held), TTL)])) == {"a"}
+    assert taken(redis_store, "b", "other").owner == "b"
+
+
+def test_every_key_but_the_counters_goes_by_itself(
+    redis_store: RedisStore, client: redis.Redis
+) -> None:
+    """C05: nothing has to be swept for the server not to fill up."""
+    store = redis_store
+    for number in range(20):
+        taken(store, "a", f"lock-{number}")
+    store.run(leases.acquire("shop", "fenced", owner="a", holder="a", ttl=TTL, resources=["x"]))
+    claim = store.run(claims.take("period", "digest", "1", owner="a", lease=10 * SECOND, keep=DAY))
+    assert isinstance(claim, Won)
+    store.run(claims.end(claim.claim, keep=DAY))
+
+    root = f"{{{store.schema}}}:"
+    lasting = {key for key in keys_of(store, client) if client.pttl(key) == -1}
+
+    # Two counters, two lists that are trimmed as they grow, and no events here.
+    assert lasting == {f"{root}token", f"{root}leases", f"{root}claims:period"}
+
+
+def test_the_list_of_locks_forgets_what_has_gone(
+    redis_store: RedisStore, client: redis.Redis
+) -> None:
+    """C05"""
+    long_ago = int(time.time() * SECOND) - 3 * DAY
+    for number in range(50):
+        old = leases.acquire("shop", f"old-{number}", owner="a", holder="a", ttl=TTL, now=long_ago)
+        redis_store.run(old)
+
+    taken(redis_store, "b", "new")
+
+    assert client.zcard(f"{{{redis_store.schema}}}:leases") == 1
+
+
+def test_large_numbers_come_back_with_all_their_digits(redis_store: RedisStore) -> None:
+    now = 1_780_000_000_123_457
+    standing = redis_store.run(
+        leases.acquire("shop", "reindex", owner="a", holder="a", ttl=Span(1), now=now)
+    )
+    assert standing is not None
+    assert (standing.acquired, standing.expires, standing.now) == (now, now + 1, now)
+    token = Token(2**52 + 1)
+    assert redis_store.run(fences.check("shop", "x", token, idle_limit=TTL))
+    assert redis_store.run(fences.known("shop", "x")) == token
+    assert not redis_store.run(fences.check("shop", "x", Token(2**52), idle_limit=TTL))
+
+
+def test_a_command_that_redis_cannot_carry_is_named_with_the_way_out(
+    redis_store: RedisStore,
+) -> None:
+    with pytest.raises(UnsupportedByStore, match="postgresql://"):
+        redis_store.run(runs.by_key(runs.Kind.RUN, "mail", "1"))
+    with pytest.raises(UnsupportedByStore, match="join your transaction"):
+        redis_store.run(views.clock(), within=object())  # type: ignore[arg-type]
+    with (
+        pytest.raises(UnsupportedByStore, match="Compare the fencing token"),
+        redis_store.transaction(longest=TTL),
+    ):
+        pass
+
+
+def test_a_server_that_is_not_there_is_unavailable_and_nothing_is_guessed() -> None:
+    store = RedisStore(f"redis://:secret@127.0.0.1:{free_port()}/0", where="127.0.0.1/0")
+
+    with pytest.raises(StoreUnavailable) as raised:
+        store.run(claims.take("period", "x", "1", owner="a", lease=SECOND, keep=HOUR))
+
+    assert "secret" not in str(raised.value)
+
+
+def test_what_too_few_replicas_have_is_unknown(redis_url: str, redis_schema: str) -> None:
+    """C10: asked to wait for a replica where there is none, nothing is called certain."""
+    store = RedisStore(f"{redis_url}?wait=1&wait_ms=20", schema=redis_schema)
+
+    with pytest.raises(OutcomeUnknown, match="0 of 1 replicas"):
+        taken(store, "a")
+
+    store.close()
+
+
+@pytest.mark.parametrize("query", ["wait=x", "wait=1&wait_ms=0", "wait=-1"])
+def test_a_wait_that_means_nothing_is_refused(query: str) -> None:
+    with pytest.raises(UsageError, match="wait="):
+        RedisStore(f"redis://127.0.0.1/0?{query}")
+
+
+@pytest.mark.slow
+def test_a_lock_that_a_replica_has_survives_its_master(redis_schema: str) -> None:
+    """C10: through sentinels, with WAIT, over a real failover."""
+    master, replica = PrivateRedis(), PrivateRedis()
+    sentinel = None
+    try:
+        redis.Redis.from_url(replica.url).replicaof("127.0.0.1", master.port)
+        sentinel = Sentinel(master.port)
+        eventually(lambda: redis.Redis.from_url(master.url).wait(1, 100) == 1)
+        url = f"redis+sentinel://127.0.0.1:{sentinel.port}/shop/0?wait=1"
+        store = RedisStore(url, schema=redis_schema)
+        held = taken(store, "a")
+        eventually(sentinel.knows_a_replica)
+
+        master.process.kill()
+
+        eventually(lambda: renews(store, held), seconds=20)
+        alone = RedisStore(url.removesuffix("?wait=1"), schema=redis_schema)
+        assert asked(alone, "b").owner == "a"
+        store.close()
+        alone.close()
+    finally:
+        for server in (sentinel, replica, master):
+            if server is not None:
+                server.stop()
+
+
+@pytest.mark.slow
+def test_the_keys_of_one_app_stand_in_one_slot_of_a_cluster(redis_schema: str) -> None:
+    server = PrivateRedis("--cluster-enabled", "yes")
+    try:
+        with redis.Redis.from_url(server.url) as node:
+            node.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            eventually(lambda: node.cluster("INFO").get("cluster_state") == "ok")
+        store = RedisStore(f"redis+cluster://127.0.0.1:{server.port}", schema=redis_schema)
+
+        held = taken(store, "a")
+
+        assert asked(store, "b").owner == "a"
+        assert store.run(leases.release(grip(held)))
+        store.close()
+    finally:
+        server.stop()
+
+
+def asked(store: RedisStore, owner: str) -> Standing:
+    answer = store.run(leases.acquire("shop", "reindex", owner=owner, holder=owner, ttl=TTL))
+    assert answer is not None
+    return answer
+
+
+def renews(store: RedisStore, held: Standing) -> bool:
+    try:
+        return store.run(leases.renew([(grip(held), Span(60 * SECOND))])) == {"a"}
+    except (StoreUnavailable, OutcomeUnknown):
+        return False
+
+
+def eventually(happens: Callable[[], bool], seconds: float = 10.0) -> None:
+    give_up_at = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < give_up_at, "it did not happen in time"
+        time.sleep(0.05)
+
+
+class Sentinel:
+    """One sentinel that watches one master, alone, and is quick to judge."""
+
+    def __init__(self, master: int) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="onejob-sentinel-")
+        self.port = free_port()
+        configuration = Path(self._directory.name) / "sentinel.conf"
+        configuration.write_text(
+            f"port {self.port}\nbind 127.0.0.1\n"
+            f"sentinel monitor shop 127.0.0.1 {master} 1\n"
+            "sentinel down-after-milliseconds shop 500\n"
+            "sentinel failover-timeout shop 2000\n"
+        )
+        self.process = subprocess.Popen(
+            [_binary(), str(configuration), "--sentinel"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def knows_a_replica(self) -> bool:
+        with redis.Redis(port=self.port) as client:
+            return len(client.sentinel_slaves("shop")) == 1
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._directory.cleanup()
+
+
+def _binary() -> str:
+    found = shutil.which("redis-server") or shutil.which("valkey-server")
+    assert found is not None, "PrivateRedis has found it"
+    return found
