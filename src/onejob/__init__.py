@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from onejob.advisory import advisory_key, atransaction_lock, transaction_lock
     from onejob.app import App, Status
     from onejob.core.retry import Cancel, Retry, RetryLater
     from onejob.effect import (
@@ -42,11 +43,13 @@ if TYPE_CHECKING:
     from onejob.lease import AsyncLease, Lease, assert_locked
     from onejob.lock import Lock
     from onejob.locks import LockInfo
+    from onejob.period import SKIPPED
     from onejob.queue import Enqueued, RunInfo
     from onejob.run import AsyncRun, Run, current_run
-    from onejob.schedule import ScheduleInfo
+    from onejob.schedules import ScheduleInfo
 
 __all__ = [
+    "SKIPPED",
     "App",
     "AsyncLease",
     "AsyncRun",
@@ -84,11 +87,15 @@ __all__ = [
     "Unknown",
     "UnsupportedByStore",
     "UsageError",
+    "advisory_key",
     "assert_locked",
+    "atransaction_lock",
     "current_run",
+    "transaction_lock",
 ]
 
 _HOMES = {
+    "onejob.advisory": ("advisory_key", "atransaction_lock", "transaction_lock"),
     "onejob.app": ("App", "Status"),
     "onejob.core.retry": ("Cancel", "Retry", "RetryLater"),
     "onejob.effect": (
@@ -121,9 +128,10 @@ _HOMES = {
     "onejob.lease": ("AsyncLease", "Lease", "assert_locked"),
     "onejob.lock": ("Lock",),
     "onejob.locks": ("LockInfo",),
+    "onejob.period": ("SKIPPED",),
     "onejob.queue": ("Enqueued", "RunInfo"),
     "onejob.run": ("AsyncRun", "Run", "current_run"),
-    "onejob.schedule": ("ScheduleInfo",),
+    "onejob.schedules": ("ScheduleInfo",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

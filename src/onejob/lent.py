@@ -33,13 +33,28 @@ def explained(store: Any) -> Iterator[None]:
         raise ours from error
 
 
+@contextmanager
+def refuse_failed() -> Iterator[None]:
+    """Turn the second alone into one of ours, where no tables of ours are asked."""
+    try:
+        yield
+    except Exception as error:
+        if sqlstate(error) != _FAILED_ALREADY:
+            raise
+        raise _failed_already() from error
+
+
+def _failed_already() -> UsageError:
+    return UsageError(
+        "this connection's transaction has failed already; the first error in it is the cause. "
+        "Roll back, and begin again."
+    )
+
+
 def _explained(error: Exception, store: Any) -> OnejobError | None:
     code = sqlstate(error)
     if code == _FAILED_ALREADY:
-        return UsageError(
-            "within= got a connection whose transaction has failed already; the first error in it "
-            "is the cause. Roll back, and begin again."
-        )
+        return _failed_already()
     if code in _NOT_THERE or f"no such table: {store.catalogue.prefix}" in str(error):
         where = (
             f"the database of the connection given as within= (is it the App's own, {store.where}, "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 _SCAN = "scan: finding triggers in a repository"
 _LOCKS = "locks and leases by name"
-_ADVISORY = "locks: advisory locks of a session"
 _INBOX = "inbox and its consumers"
 _EXPLAIN = "explaining a unique violation"
 _REDIS = "Redis as a store"
@@ -38,16 +37,9 @@ LATER = {
     "C08": _LOCKS,
     "C10": _REDIS,
     "C11": _REDIS,
-    "C12": _ADVISORY,
-    "C13": _ADVISORY,
-    "C15": _ADVISORY,
-    "C16": _ADVISORY,
-    "C18": _ADVISORY,
-    "C20": _ADVISORY,
-    "C22": _ADVISORY,
+    "C18": "locks: a pool that is exhausted while a lock is held",
     "C24": _LOCKS,
     "C25": _MYSQL,
-    "C26": _ADVISORY,
     "C27": _MYSQL,
     "C28": _MYSQL,
     "D02": "schedules: the policy for gaps",
