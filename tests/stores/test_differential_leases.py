@@ -23,7 +23,7 @@ from onejob.testing.conformance.lease_programs import LeaseProgram, LeaseWorld
 
 T = TypeVar("T")
 
-PROGRAMS, COMMANDS = 40, 60
+PROGRAMS, COMMANDS = 12, 60
 BATCHES = range(2)
 TABLES = ("lease", "fence", "event")
 

@@ -3,11 +3,13 @@
 -- FOR UPDATE, which a fenced transaction's KEY SHARE keeps out, and skipped, so that nobody waits.
 -- The token is drawn in SET by the row that changes hands. A name that is new here gets its row, at
 -- token 0, and no answer: the next request takes it. Whoever let its lease lapse is told of.
-WITH clear AS MATERIALIZED (
+WITH given AS MATERIALIZED (
+  SELECT jsonb_array_elements_text(CAST(CAST(:resources AS text) AS jsonb)) AS resource
+), clear AS MATERIALIZED (
   SELECT resource
     FROM {schema}fence
    WHERE scope = :scope
-     AND resource IN (SELECT jsonb_array_elements_text(CAST(:resources AS jsonb)))
+     AND resource IN (SELECT resource FROM given)
    ORDER BY resource
      FOR NO KEY UPDATE SKIP LOCKED
 ), free AS MATERIALIZED (
@@ -19,7 +21,7 @@ WITH clear AS MATERIALIZED (
      AND (SELECT count(*) FROM clear)
        = (SELECT count(*) FROM {schema}fence
            WHERE scope = :scope
-             AND resource IN (SELECT jsonb_array_elements_text(CAST(:resources AS jsonb))))
+             AND resource IN (SELECT resource FROM given))
      FOR UPDATE SKIP LOCKED
 ), taken AS (
   UPDATE {schema}lease
@@ -38,8 +40,8 @@ WITH clear AS MATERIALIZED (
   RETURNING scope, name, token, owner, holder, resources, acquired, expires, changed
 ), announced AS (
   INSERT INTO {schema}fence AS f (scope, resource, token, seen)
-  SELECT taken.scope, resource, taken.token, {now}
-    FROM taken, jsonb_array_elements_text(CAST(:resources AS jsonb)) AS given(resource)
+  SELECT taken.scope, given.resource, taken.token, {now}
+    FROM taken, given
       ON CONFLICT (scope, resource) DO UPDATE
      SET token = EXCLUDED.token,
          seen = EXCLUDED.seen
