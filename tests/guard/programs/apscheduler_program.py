@@ -1,4 +1,4 @@
-"""APScheduler: a job at each second that takes a moment, and no id of its own."""
+"""APScheduler: a job at each second, one at an interval, both without an id."""
 
 import time
 
@@ -6,13 +6,10 @@ import effect
 from apscheduler.schedulers.background import BackgroundScheduler
 
 scheduler = BackgroundScheduler(timezone="UTC")
-work = effect.effect
-if effect.EVERY:
-    # Processes are not in phase: each counts from its own start.
-    time.sleep(0.3 * effect.NUMBER)
-    scheduler.add_job(work, "interval", seconds=int(effect.EVERY), kwargs={"seconds": 0.2})
-else:
-    scheduler.add_job(work, "cron", second="*", kwargs={"seconds": 0.2})
+# Processes are not in phase: each counts from its own start.
+time.sleep(0.3 * effect.NUMBER)
+scheduler.add_job(effect.effect, "cron", second="*", args=["secondly", 0.2])
+scheduler.add_job(effect.effect, "interval", seconds=1, args=["often"])
 if effect.GUARDED:
     effect.app().guard(scheduler)
 scheduler.start()

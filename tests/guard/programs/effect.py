@@ -7,7 +7,6 @@ URL = os.environ["GUARD_URL"]
 SCHEMA = os.environ["GUARD_SCHEMA"]
 GUARDED = os.environ["GUARD_ON"] == "1"
 NUMBER = int(os.environ["GUARD_NUMBER"])
-EVERY = os.environ.get("GUARD_EVERY", "")
 
 
 def effect(what: str = "tick", seconds: float = 0.0) -> None:

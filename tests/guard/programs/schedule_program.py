@@ -1,0 +1,16 @@
+"""schedule: a job at each second of the minute, and one at an interval."""
+
+import time
+
+import effect
+import schedule
+
+for second in range(60):
+    schedule.every().minute.at(f":{second:02}").do(effect.effect, "secondly", 0.1)
+time.sleep(0.3 * effect.NUMBER)
+schedule.every(1).seconds.do(effect.effect, "often")
+if effect.GUARDED:
+    effect.app().guard(schedule)
+while True:
+    schedule.run_pending()
+    time.sleep(0.05)
