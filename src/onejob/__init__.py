@@ -43,11 +43,13 @@ if TYPE_CHECKING:
     from onejob.lease import AsyncLease, Lease, assert_locked
     from onejob.lock import Lock
     from onejob.locks import LockInfo
+    from onejob.period import SKIPPED
     from onejob.queue import Enqueued, RunInfo
     from onejob.run import AsyncRun, Run, current_run
     from onejob.schedule import ScheduleInfo
 
 __all__ = [
+    "SKIPPED",
     "App",
     "AsyncLease",
     "AsyncRun",
@@ -126,6 +128,7 @@ _HOMES = {
     "onejob.lease": ("AsyncLease", "Lease", "assert_locked"),
     "onejob.lock": ("Lock",),
     "onejob.locks": ("LockInfo",),
+    "onejob.period": ("SKIPPED",),
     "onejob.queue": ("Enqueued", "RunInfo"),
     "onejob.run": ("AsyncRun", "Run", "current_run"),
     "onejob.schedule": ("ScheduleInfo",),

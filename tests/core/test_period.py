@@ -64,7 +64,7 @@ def test_a_boundary_that_came_decades_ago_is_found() -> None:
 
 @pytest.mark.parametrize("late", [0, 1, 13 * HOUR, 24 * HOUR - 30 * SECOND - 1])
 def test_a_run_hours_late_still_means_its_own_period(late: int) -> None:
-    """A10: the replica that was down at two comes back in the afternoon."""
+    """D10: the replica that was down at two comes back in the afternoon."""
     two = at("2026-11-29 02:00", "Europe/Berlin")
     per = Per.parse("0 2 * * *", "Europe/Berlin")
 
@@ -82,7 +82,7 @@ def test_a_run_hours_late_still_means_its_own_period(late: int) -> None:
     ],
 )
 def test_replicas_a_little_early_mean_the_period_that_is_coming(period: int, allowed: int) -> None:
-    """A06, D10"""
+    """D10"""
     assert early(Span(period)) == allowed
 
 

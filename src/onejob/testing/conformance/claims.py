@@ -17,7 +17,7 @@ LAPSED = NOW + LEASE
 
 
 def test_one_of_many_wins_a_claim_and_the_others_learn_whose_it_is(run: Run) -> None:
-    """A01, A02, F13"""
+    """A01, A06, A20"""
     won, *lost = [take(run, owner) for owner in ("a", "b", "c")]
 
     assert isinstance(won, Won)
@@ -51,7 +51,7 @@ def test_kind_scope_and_key_each_tell_claims_apart(run: Run) -> None:
 
 
 def test_what_is_done_is_finished_for_everybody(run: Run) -> None:
-    """A02, A07: the second replica comes when the first has long gone, and still does nothing."""
+    """A14, D10: the second replica comes when the first has long gone, and still does nothing."""
     claim = held(run, "a")
 
     assert run(claims.end(claim, keep=KEEP, now=NOW + 1))
@@ -73,7 +73,7 @@ def test_what_failed_and_counts_is_finished_too(run: Run) -> None:
 
 
 def test_a_lapsed_claim_is_taken_over_under_a_later_token(run: Run) -> None:
-    """A20, P3"""
+    """B07, P3"""
     old = held(run, "a")
 
     assert isinstance(take(run, "b", now=LAPSED - 1), Busy)
@@ -142,7 +142,7 @@ def test_what_is_done_can_not_be_given_back_or_renewed(run: Run) -> None:
 
 
 def test_a_claim_that_had_begun_to_fire_and_lapsed_is_unknown(run: Run) -> None:
-    """P5, A20: whether it fired nobody knows; it is not fired again by itself."""
+    """P5, B07: whether it fired nobody knows; it is not fired again by itself."""
     claim = held(run, "a")
     assert run(claims.mark(claim, lease=LEASE, now=NOW + SECOND))
     lapsed = LAPSED + SECOND
@@ -228,7 +228,7 @@ def test_the_key_of_a_run_is_never_taken_over(run: Run) -> None:
 def test_the_second_of_two_claims_waits_for_the_first_and_loses(
     run: Run, sessions: Sessions
 ) -> None:
-    """A02: insert first. Whoever looked first would find nothing, and claim it too."""
+    """A01: insert first. Whoever looked first would find nothing, and claim it too."""
     ask = asking("b")
     first, second = sessions.open(), sessions.open()
     won = first.run(asking("a"))
@@ -252,7 +252,7 @@ def test_a_claim_that_is_rolled_back_was_never_there(run: Run, sessions: Session
 def test_of_two_who_take_over_one_wins_and_the_last_to_win_has_the_later_token(
     run: Run, sessions: Sessions
 ) -> None:
-    """A20, C09"""
+    """B07, C09"""
     old = held(run, "a")
     one, two = sessions.open(), sessions.open()
     won = one.run(asking("b", now=LAPSED))

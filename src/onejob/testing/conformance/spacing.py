@@ -17,7 +17,7 @@ SPACING = Span(INTERVAL - SECOND)
 
 
 def test_of_replicas_with_phases_of_their_own_one_fires_in_each_interval(run: Run) -> None:
-    """A03: rounding to the nearest boundary would let each phase through."""
+    """A14: rounding to the nearest boundary would let each phase through."""
     won = []
     for tick in range(10):
         for owner, phase in (("a", 0), ("b", 100 * SECOND), ("c", 200 * SECOND)):
@@ -31,7 +31,7 @@ def test_of_replicas_with_phases_of_their_own_one_fires_in_each_interval(run: Ru
 
 
 def test_a_tick_is_admitted_a_little_early_and_not_earlier(run: Run) -> None:
-    """A06"""
+    """D10"""
     first = held(run, "a", spacing=SPACING)
     assert run(claims.end(first, keep=KEEP, now=NOW))
 
@@ -44,7 +44,7 @@ def test_a_tick_is_admitted_a_little_early_and_not_earlier(run: Run) -> None:
 
 
 def test_a_takeover_does_the_same_tick_and_moves_nothing(run: Run) -> None:
-    """A20: the next one comes when it would have come."""
+    """B07: the next one comes when it would have come."""
     old = held(run, "a", spacing=SPACING)
     lapsed = NOW + LEASE
 
@@ -85,7 +85,7 @@ def test_the_next_tick_comes_whatever_became_of_the_last(run: Run) -> None:
 
 
 def test_a_clock_set_back_does_not_silence_a_name_until_it_has_caught_up(run: Run) -> None:
-    """D10: two hours back would be two hours without a tick."""
+    """D06: two hours back would be two hours without a tick."""
     claim = held(run, "a", spacing=SPACING)
     assert run(claims.end(claim, keep=KEEP, now=NOW))
 
@@ -98,7 +98,7 @@ def test_a_clock_set_back_does_not_silence_a_name_until_it_has_caught_up(run: Ru
 
 
 def test_of_two_ticks_at_once_one_waits_and_is_refused(run: Run, sessions: Sessions) -> None:
-    """A03"""
+    """A01"""
     done = held(run, "a", spacing=SPACING)
     assert run(claims.end(done, keep=KEEP, now=NOW))
     now = NOW + INTERVAL
@@ -120,7 +120,7 @@ def test_of_two_ticks_at_once_one_waits_and_is_refused(run: Run, sessions: Sessi
 
 
 def test_who_lost_is_told_once_with_the_one_who_won(run: Run) -> None:
-    """P7"""
+    """P7, A06"""
     won = held(run, "a", kind=claims.TICK, scope="nightly")
     for tell in (True, False):
         take(run, "b", kind=claims.TICK, scope="nightly", tell=tell, now=NOW + SECOND)
@@ -138,7 +138,7 @@ def test_who_lost_is_told_once_with_the_one_who_won(run: Run) -> None:
 
 
 def test_who_abandoned_is_told_with_the_one_who_took_over(run: Run) -> None:
-    """P7, A20"""
+    """P7, B07"""
     old = held(run, "a")
     held(run, "b", now=NOW + LEASE)
 
