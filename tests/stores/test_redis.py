@@ -24,8 +24,8 @@ from servers.redis import PrivateRedis, free_port
 TTL = Span(10 * SECOND)
 
 
-def taken(store: RedisStore, owner: str, name: str = "reindex") -> Standing:
-    answer = store.run(leases.acquire("shop", name, owner=owner, holder=owner, ttl=TTL))
+def taken(store: RedisStore, owner: str, name: str = "reindex", ttl: Span = TTL) -> Standing:
+    answer = store.run(leases.acquire("shop", name, owner=owner, holder=owner, ttl=ttl))
     assert answer is not None
     assert answer.owner == owner
     return answer
@@ -181,12 +181,13 @@ def test_a_lock_that_a_replica_has_survives_its_master(redis_schema: str) -> Non
         eventually(lambda: redis.Redis.from_url(master.url).wait(1, 100) == 1)
         url = f"redis+sentinel://127.0.0.1:{sentinel.port}/shop/0?wait=1"
         store = RedisStore(url, schema=redis_schema)
-        held = taken(store, "a")
+        # Longer than any failover here: a lease that ends meanwhile is not renewed.
+        held = taken(store, "a", ttl=Span(60 * SECOND))
         eventually(sentinel.knows_a_replica)
 
         master.process.kill()
 
-        eventually(lambda: renews(store, held), seconds=20)
+        eventually(lambda: renews(store, held), seconds=30)
         alone = RedisStore(url.removesuffix("?wait=1"), schema=redis_schema)
         assert asked(alone, "b").owner == "a"
         store.close()
