@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onejob.cli import checks
+from onejob.cli import checks, redis_checks
 from onejob.cli.checks import Check
 from onejob.cli.effects import LISTED_MAX
 from onejob.cli.failure import FINDINGS
@@ -22,6 +22,7 @@ from onejob.stores.migrate import latest
 if TYPE_CHECKING:
     from onejob.app import App
     from onejob.cli.invocation import AnyStore
+    from onejob.stores.protocol import Store
 
 #: The clock is asked this often; the quickest answer says most.
 CLOCK_LOOKS = 5
@@ -57,6 +58,8 @@ def _examine(invocation: Invocation) -> list[Check]:
         began = time.monotonic_ns()
         with invocation.opened() as app:
             took = Span((time.monotonic_ns() - began) // 1_000)
+            if app.store.dialect == "redis":
+                return _of_redis(app, took)
             store: AnyStore = app.store  # type: ignore[assignment]  # memory:// was refused
             return [_connection(store, took), _schema(store), *_contents(app, store)]
     except StoreError as error:
@@ -65,6 +68,22 @@ def _examine(invocation: Invocation) -> list[Check]:
                 "connection" if error.code == "store_unavailable" else "schema", False, str(error)
             )
         ]
+
+
+def _of_redis(app: App, took: Span) -> list[Check]:
+    """There are no tables, replicas or runs to look at; what the server keeps matters instead."""
+    from onejob.stores.redis import RedisStore
+
+    store = app.store
+    assert isinstance(store, RedisStore), "its dialect says so"
+    told = store.durability()
+    return [
+        Check("connection", True, f"{store.where} in {span(took)}"),
+        checks.clock(*_clock(store)),
+        redis_checks.persistence(told),
+        redis_checks.eviction(told),
+        redis_checks.replication(told),
+    ]
 
 
 def _connection(store: AnyStore, took: Span) -> Check:
@@ -89,7 +108,7 @@ def _contents(app: App, store: AnyStore) -> list[Check]:
     ]
 
 
-def _clock(store: AnyStore) -> tuple[Span, Span]:
+def _clock(store: Store) -> tuple[Span, Span]:
     """Measure how far the store's clock is ahead of this machine's, and how sure that is."""
     best: tuple[int, int] | None = None
     for _ in range(CLOCK_LOOKS):
