@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import redis
 
 from onejob import App
 
@@ -15,6 +16,15 @@ def app(sqlite_url: str) -> Iterator[App]:
     app.store.init()
     yield app
     app.close()
+
+
+@pytest.fixture
+def rq_redis(redis_url: str) -> Iterator[str]:
+    """A database for RQ, whose keys all begin alike; nobody else's do."""
+    yield redis_url
+    with redis.Redis.from_url(redis_url) as client:
+        for key in client.scan_iter("rq:*"):
+            client.delete(key)
 
 
 @pytest.fixture

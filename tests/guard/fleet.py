@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import time
@@ -81,14 +80,16 @@ class Fleet:
         return [effect for effect in every if what in ("", effect.what)]
 
     def rows(self, schedule: str = "") -> list[ClaimView]:
-        """Return the ticks that were claimed, oldest first."""
-        found = self.app.store.run(claims.listed(claims.TICK, scope=schedule, limit=1_000))
-        return list(reversed(found))
+        """Return the ticks that were claimed of schedules that begin so, oldest first."""
+        found = self.app.store.run(claims.listed(claims.TICK, limit=1_000))
+        return [row for row in reversed(found) if row.scope.startswith(schedule)]
 
     def wait(self, done: Callable[[], bool], what: str) -> None:
         """Wait until something is so; what the processes said explains a failure."""
         end = time.monotonic() + PATIENCE_SECONDS
         while not done():
+            ended = [one for one in self.processes if one.poll() not in (None, -9)]
+            assert not ended, f"{ended} ended\n{self.said()}"
             assert time.monotonic() < end, f"no {what}\n{self.said()}"
             time.sleep(0.02)
 
@@ -140,11 +141,11 @@ def kill_one_at_work(fleet: Fleet) -> int:
     return pid
 
 
-def assert_each_once(fleet: Fleet, schedule: str, *, what: str = "", every: float = 1.0) -> None:
+def assert_each_once(fleet: Fleet, schedule: str, what: str, *, every: float = 1.0) -> None:
     """Each fire time is done once, or unknown and listed; none is done twice, none is missing."""
     fleet.wait(lambda: all(row.lapsed for row in _open(fleet, schedule)), "end of what was held")
     rows, open_rows = fleet.rows(schedule), _open(fleet, schedule)
-    effects = fleet.effects(what or re.split(r"\W", schedule)[1])
+    effects = fleet.effects(what)
     # What was only claimed when the last process ended had nobody left to take it over.
     unknown = [row for row in open_rows if row.state == "firing"]
     assert open_rows in (unknown, [*unknown, rows[-1]]), fleet.said()

@@ -9,8 +9,6 @@ import pytest
 from guard.fleet import assert_each_once, assert_spaced, fleet, kill_one_at_work, most_in_a_second
 from onejob import App
 
-SECONDLY = "apscheduler:effect.effect('secondly', 0.2) cron[second='*'] UTC"
-
 
 @pytest.mark.slow
 def test_three_unguarded_apschedulers_fire_each_tick_three_times(
@@ -34,5 +32,5 @@ def test_three_guarded_apschedulers_fire_each_tick_once(
         kill_one_at_work(three)
         three.wait_for_effects(9)
 
-    assert_each_once(three, SECONDLY, what="secondly")
+    assert_each_once(three, "apscheduler:effect.effect('secondly'", "secondly")
     assert_spaced(three.effects("often"), least=0.9, most=3.0)

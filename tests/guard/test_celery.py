@@ -29,7 +29,7 @@ def test_three_guarded_beats_send_each_tick_once(app: App, sqlite_url: str, tmp_
         kill_one_at_work(three)
         three.wait_for_effects(6)
 
-    assert_each_once(three, "celery:minutely", every=60)
+    assert_each_once(three, "celery:minutely", "minutely", every=60)
 
 
 @pytest.mark.slow

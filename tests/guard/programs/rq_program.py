@@ -5,6 +5,7 @@ import time
 
 import effect
 import rq.cron
+import rq_jobs
 from redis import Redis
 from rq import Queue
 
@@ -17,16 +18,10 @@ def noted(queue: object, function: object, *args: object, **kwargs: object) -> o
     return enqueue(queue, function, *args, **kwargs)
 
 
-def secondly() -> None: ...
-
-
-def often() -> None: ...
-
-
 Queue.enqueue = noted
-rq.cron.register(secondly, "default", cron="* * * * * *")
-rq.cron.register(often, "default", interval=1)
+rq.cron.register(rq_jobs.secondly, "default", cron="* * * * * *")
+rq.cron.register(rq_jobs.often, "default", interval=1)
 if effect.GUARDED:
     effect.app().guard(rq.cron)
 time.sleep(0.3 * effect.NUMBER)
-rq.cron.create_cron(Redis.from_url(os.environ["redis"])).start()
+rq.cron.create_cron(Redis.from_url(os.environ["REDIS"])).start()

@@ -11,7 +11,7 @@ from taskiq.cli.scheduler.run import run_scheduler
 from taskiq.schedule_sources import LabelScheduleSource
 
 broker = InMemoryBroker(await_inplace=True)
-begin = datetime.fromtimestamp(int(os.environ["begin"]), UTC)
+begin = datetime.fromtimestamp(int(os.environ["BEGIN"]), UTC)
 times = [{"time": begin + timedelta(seconds=n)} for n in range(60)]
 
 

@@ -1,0 +1,24 @@
+"""RQ's cron, guarded, in real processes and in this one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from guard.fleet import assert_each_once, assert_spaced, fleet, kill_one_at_work
+from onejob import App
+
+
+@pytest.mark.slow
+def test_three_guarded_rq_crons_fire_each_tick_once(
+    app: App, sqlite_url: str, tmp_path: Path, rq_redis: str
+) -> None:
+    """A01, A15, A23: one is killed at work, and another started."""
+    with fleet("rq_program", app, tmp_path, url=sqlite_url, REDIS=rq_redis) as three:
+        three.wait_for_effects(2)
+        kill_one_at_work(three)
+        three.wait_for_effects(9)
+
+    assert_each_once(three, "rq:rq_jobs.secondly", "secondly")
+    assert_spaced(three.effects("often"), least=0.9, most=3.0)

@@ -1,0 +1,24 @@
+"""The schedule library, guarded, in real processes and in this one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from guard.fleet import assert_each_once, assert_spaced, fleet, kill_one_at_work
+from onejob import App
+
+
+@pytest.mark.slow
+def test_three_guarded_schedules_fire_each_tick_once(
+    app: App, sqlite_url: str, tmp_path: Path
+) -> None:
+    """A01, A15, A23: one is killed at work, and another started."""
+    with fleet("schedule_program", app, tmp_path, url=sqlite_url) as three:
+        three.wait_for_effects(2)
+        kill_one_at_work(three)
+        three.wait_for_effects(9)
+
+    assert_each_once(three, "schedule:effect.effect('secondly'", "secondly")
+    assert_spaced(three.effects("often"), least=0.9, most=3.0)
