@@ -24,7 +24,10 @@ from servers import POSTGRES, Running
 #: Of a table in a file.
 WIDTH = 140
 
-NAMES = ("start", "enqueue", "drain", "pickup", "fenced", "takeover", "idle", "memory", "ticks")
+NAMES = (
+    *("start", "enqueue", "drain", "pickup", "fenced", "takeover", "idle", "memory", "ticks"),
+    "arithmetic",
+)
 
 
 @click.command()

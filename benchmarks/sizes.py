@@ -19,6 +19,7 @@ class Sizes:
     starts: int
     leases: tuple[float, ...]
     ticks: float
+    fire_times: int
 
 
 TINY = Sizes(
@@ -32,6 +33,7 @@ TINY = Sizes(
     starts=1,
     leases=(1.0,),
     ticks=3.0,
+    fire_times=1_000,
 )
 DEFAULT = Sizes(
     enqueued_singly=2_000,
@@ -44,6 +46,7 @@ DEFAULT = Sizes(
     starts=5,
     leases=(3.0, 12.0),
     ticks=60.0,
+    fire_times=50_000,
 )
 FULL = Sizes(
     enqueued_singly=5_000,
@@ -56,4 +59,5 @@ FULL = Sizes(
     starts=15,
     leases=(3.0, 12.0),
     ticks=300.0,
+    fire_times=500_000,
 )

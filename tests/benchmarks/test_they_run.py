@@ -24,6 +24,7 @@ FIGURES = {
     "idle": {"queries", "connections"},
     "memory": {"grown", "resident"},
     "ticks": {"doubled", "missed", "ticks", "fired"},
+    "arithmetic": {"rate"},
 }
 
 pytestmark = [

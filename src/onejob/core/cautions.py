@@ -10,7 +10,7 @@ from datetime import date
 from typing import Final
 
 from onejob.core.cron import Cron
-from onejob.core.cron_days import Days
+from onejob.core.cron_days import LONGEST, Days
 from onejob.core.cron_fields import Fields
 from onejob.core.cron_words import MONTHS, listed, runs
 from onejob.core.every import Every
@@ -19,8 +19,6 @@ from onejob.core.timing import Timing
 
 _DAY_ZERO: Final = date(1970, 1, 1).toordinal()
 _MONTHS_AHEAD: Final = 12
-#: In a leap year.
-_LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def cautions(timing: Timing, after: Instant) -> list[str]:
@@ -40,7 +38,7 @@ def cautions(timing: Timing, after: Instant) -> list[str]:
 def _of_cron(cron: Cron, after: Instant) -> Iterator[str]:
     fields = cron.calendar().fields
     if cron.after(after) is None:
-        why = "no such date comes" if not _ever(fields) else "none of its times comes"
+        why = "no such date comes" if not Days(fields).ever else "none of its times comes"
         yield f"it never fires: {why} within 48 years."
         return
     yield from _either_day(cron, fields, after)
@@ -57,11 +55,6 @@ def _of_cron(cron: Cron, after: Instant) -> Iterator[str]:
         )
     if cron.on_gap == "skip" and fields.every_hour:
         yield "on_gap='skip' says nothing here: what runs in every hour has none to skip."
-
-
-def _ever(fields: Fields) -> bool:
-    months = [_LONGEST[month - 1] for month in fields.months]
-    return any(fields.days_of(weekday, length) for weekday in range(7) for length in months)
 
 
 def _either_day(cron: Cron, fields: Fields, after: Instant) -> Iterator[str]:
@@ -115,7 +108,7 @@ def _short_months(cron: Cron, fields: Fields) -> Iterator[str]:
     if _word(cron, -3).startswith("*") or fields.days >= set(range(1, 29)):
         return  # nobody has named them: it is the whole month, or its days by a step
     for day in sorted({29, 30, 31} & fields.days):
-        without = [month for month in sorted(fields.months) if _LONGEST[month - 1] < day]
+        without = [month for month in sorted(fields.months) if LONGEST[month - 1] < day]
         if without:
             names = listed(runs(without, lambda month: MONTHS[month - 1]))
             yield f"day {day} does not exist in {names}. For the last day of a month write L."

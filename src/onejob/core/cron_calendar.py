@@ -73,6 +73,8 @@ class Calendar:
         low: float = inf
         wall: float = -inf
         while year * YEAR <= horizon * DAY:
+            if not self.clock.knows(year, self._fold) and (far := self._far(start, horizon)):
+                return far
             for begin, end, offset, skipped in self.clock.stretches(year, self._fold):
                 if end <= start:
                     continue
@@ -91,6 +93,20 @@ class Calendar:
                 following = max(following, int(wall) - _FAR)
             year, start = following // YEAR, max(start, following // YEAR * YEAR)
         return None
+
+    def _far(self, start: int, horizon: int) -> Instant | None:
+        """Answer where the clocks stand still near the start and near a fire time far from it.
+
+        It saves working out a whole year for a date that is years away; None: work it out.
+        """
+        here = self.clock.steady(start)
+        if here is None:
+            return None
+        wall = self._match(start + here, horizon)
+        if wall == inf or wall < start + here + _FAR:
+            return None
+        there = self.clock.steady(int(wall))
+        return None if there is None else Instant((int(wall) - there) * SECOND)
 
     def due(self, after: Instant, until: Instant, keep: int) -> Due:
         """Return the fire times in (after, until]: counted, and the newest ``keep`` listed."""

@@ -15,6 +15,10 @@ DAY_MAX: Final = date(9998, 12, 31).toordinal() - _DAY_ZERO
 _DAY_MIN: Final = date(1, 1, 1).toordinal() - _DAY_ZERO
 
 
+LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+"""The days of each month, in a leap year."""
+
+
 class _Month(NamedTuple):
     first: int
     """Its first day, counted from 1970-01-01."""
@@ -42,16 +46,21 @@ def _index(day: int) -> int:
 class Days:
     """The matching days of one expression."""
 
-    __slots__ = ("_fields", "_patterns")
+    __slots__ = ("_ever", "_fields", "_patterns")
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
         # A month is one of 28: four lengths, beginning on seven weekdays.
         self._patterns: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._ever = any(
+            fields.days_of(weekday, length)
+            for weekday in range(7)
+            for length in {LONGEST[month - 1] for month in fields.months}
+        )
 
     def next(self, day: int, horizon: int) -> int | None:
         """Return the first matching day in [day, horizon], or None."""
-        if day > horizon:
+        if day > horizon or not self._ever:
             return None
         index = _index(day)
         while True:
@@ -65,6 +74,11 @@ class Days:
                     found = month.first + days[at]
                     return found if found <= horizon else None
             index += 1
+
+    @property
+    def ever(self) -> bool:
+        """Whether any date matches: 31 February never comes."""
+        return self._ever
 
     def fires_on(self, day: int) -> bool:
         """Return whether a day matches."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Final, cast
 
 from cronsim.cronsim import CronSim, CronSimError, Field
@@ -109,6 +110,13 @@ def parse(expression: str) -> Fields:
     Nothing depends on today's date. A date that never comes (31 February) is accepted: such
     expressions are used on purpose to say "never".
     """
+    if not isinstance(expression, str):
+        raise UsageError(f"a cron expression must be text, not {type(expression).__name__}.")
+    return _parse(expression)
+
+
+@lru_cache(maxsize=4_096)
+def _parse(expression: str) -> Fields:
     words = _split(expression)
     slots = _SLOTS[-len(words) :]
     values = [_read(expression, n, slots[n], word) for n, word in enumerate(words)]
@@ -129,9 +137,7 @@ def parse(expression: str) -> Fields:
     )
 
 
-def _split(expression: object) -> list[str]:
-    if not isinstance(expression, str):
-        raise UsageError(f"a cron expression must be text, not {type(expression).__name__}.")
+def _split(expression: str) -> list[str]:
     if len(expression) > _EXPRESSION_LENGTH_MAX or not expression.isascii():
         raise UsageError(
             f"cron {expression[:60]!r}: use at most {_EXPRESSION_LENGTH_MAX:,} ASCII characters."

@@ -28,6 +28,9 @@ _STEP: Final = 90 * 3_600
 _REACH: Final = 2 * DAY
 """No zone ever moved its clocks by more than a day, so a change reaches no further than this."""
 
+_NEAR: Final = 47 * 3_600
+"""Twice this holds at most one change, and still a day more on each side than any offset."""
+
 _EARLIEST: Final = -62_135_596_800 + _REACH
 _LATEST: Final = 253_402_300_799 - _REACH
 _YEARS_KEPT: Final = 500
@@ -87,6 +90,15 @@ class LocalClock:
                 self._years.clear()
             found = self._years[year, fold] = self._stretches(year * YEAR, fold)
         return found
+
+    def knows(self, year: int, fold: Fold) -> bool:
+        """Return whether the stretches of a year have been worked out."""
+        return (year, fold) in self._years
+
+    def steady(self, near: int) -> int | None:
+        """Return the offset near an instant, or a wall time; None where it changes near there."""
+        offset = self.offset(near - _NEAR)
+        return offset if self.offset(near + _NEAR) == offset else None
 
     def changes(self, after: int, until: int) -> list[Change]:
         """Return the changes of offset in (after, until], ascending."""
