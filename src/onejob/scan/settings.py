@@ -46,11 +46,11 @@ EFFECTS: tuple[Effect, ...] = (
     ),
 )
 
-#: A guard that works only when something in the tree switches it on: the setting that does so, by
+#: A guard that works only when something in the tree switches it on: the settings that do so, by
 #: the guard's name, and what it is without.
-NEEDS: dict[str, tuple[str, str]] = {
+NEEDS: dict[str, tuple[frozenset[str], str]] = {
     "@SchedulerLock": (
-        "shedlock.enabled",
+        frozenset(("shedlock.enabled", "shedlock.provider")),
         "has no effect: nothing enables it, or no lock provider is configured",
     ),
 }
@@ -63,8 +63,8 @@ def adjusted(
     names = {setting.name for setting in settings}
     kept = []
     for guard in guards:
-        needed, why = NEEDS.get(guard.name, ("", ""))
-        if needed and needed not in names and guard.gives is Verdict.GUARDED:
+        needed, why = NEEDS.get(guard.name, (frozenset(), ""))
+        if not needed <= names and guard.gives is Verdict.GUARDED:
             guard = Guard(guard.name, Verdict.INERT_GUARD, guard.line, why, guard.path)
         kept.append(guard)
     for effect in EFFECTS:

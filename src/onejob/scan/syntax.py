@@ -26,9 +26,8 @@ def parse(text: str, language: str) -> SgNode:
 
 
 def nodes(root: SgNode, *kinds: str) -> list[SgNode]:
-    """Return the nodes of these kinds, in the order of the text."""
-    wanted = {"kind": kinds[0]} if len(kinds) == 1 else {"any": [{"kind": kind} for kind in kinds]}
-    return root.find_all(wanted)[:NODES_MAX]  # type: ignore[call-overload,no-any-return]
+    """Return the nodes of these kinds, which the grammar must have, in the order of the text."""
+    return root.find_all(any=[{"kind": kind} for kind in kinds])[:NODES_MAX]
 
 
 def line(node: SgNode) -> int:

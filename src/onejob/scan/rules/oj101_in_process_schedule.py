@@ -2,7 +2,8 @@
 
 What
     A scheduler library inside the application fires a job: APScheduler, Flask-APScheduler,
-    schedule, rocketry, fastapi-utils; node-cron, cron, croner, node-schedule, NestJS.
+    schedule, rocketry, fastapi-utils; node-cron, cron, croner, node-schedule, NestJS; Spring,
+    Quartz; rufus-scheduler; robfig/cron, gocron.
 
 Why it matters
     The library lives in one process and knows of no other. Every replica, every worker of the web
@@ -40,6 +41,14 @@ KINDS = (
     "nestjs-schedule",
     "toad-scheduler",
     "own-decorator",
+    "spring-scheduled",
+    "ejb-timer",
+    "quartz",
+    "robfig-cron",
+    "gocron",
+    "rufus",
+    "quartz-net",
+    "coravel",
 )
 ADVICE = (
     "Put @app.guard of onejob over the job's function, or insert a row with a unique key of "

@@ -2,7 +2,8 @@
 
 What
     A schedule that a library's scheduler process turns into tasks: Celery beat and its database
-    schedulers, django-q, rq-scheduler, huey, taskiq, dramatiq-crontab and periodiq, django-cron.
+    schedulers, django-q, rq-scheduler, huey, taskiq, dramatiq-crontab and periodiq, django-cron,
+    clockwork, asynq, the scheduler of Laravel.
 
 Why it matters
     The schedule is right only while exactly one such process runs in the whole fleet. A worker
@@ -37,6 +38,11 @@ KINDS = (
     "taskiq",
     "dramatiq-crontab",
     "agenda",
+    "clockwork",
+    "crono",
+    "asynq",
+    "laravel-schedule",
+    "symfony-scheduler",
 )
 ADVICE = (
     "Make the task refuse a period that was taken: @app.once_per of onejob, or a unique key of "

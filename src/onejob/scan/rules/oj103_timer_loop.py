@@ -25,7 +25,16 @@ When to ignore
 
 CODE = "OJ103"
 NAME = "timer-loop"
-KINDS = ("loop", "timer", "asyncio-loop", "set-interval", "set-timeout")
+KINDS = (
+    "loop",
+    "timer",
+    "asyncio-loop",
+    "set-interval",
+    "set-timeout",
+    "java-timer",
+    "go-ticker",
+    "dotnet-timer",
+)
 ADVICE = (
     "Claim the work of each turn in a shared store: rows with FOR UPDATE SKIP LOCKED, app.lock of "
     "onejob around the turn, or @app.schedule instead of the loop."

@@ -3,7 +3,8 @@
 What
     A library that keeps one key for each fire time in a shared store: arq cron jobs with
     ``unique=True``, procrastinate's periodic tasks, APScheduler 4 with a shared data store,
-    repeatable jobs and job schedulers of Bull and BullMQ.
+    repeatable jobs and job schedulers of Bull and BullMQ, sidekiq-cron, good_job, solid_queue,
+    JobRunr, db-scheduler, River, Hangfire.
 
 Why it matters
     These run once for each fire time, until the key is switched off (``unique=False``), the data
@@ -26,7 +27,23 @@ from onejob.scan.finding import Verdict
 
 CODE = "OJ104"
 NAME = "keyed-schedule"
-KINDS = ("arq", "procrastinate", "apscheduler-4", "bull-repeat", "bullmq-scheduler")
+KINDS = (
+    "arq",
+    "procrastinate",
+    "apscheduler-4",
+    "bull-repeat",
+    "bullmq-scheduler",
+    "sidekiq-cron",
+    "sidekiq-scheduler",
+    "resque-scheduler",
+    "good-job",
+    "solid-queue",
+    "que-scheduler",
+    "jobrunr",
+    "db-scheduler",
+    "river",
+    "hangfire",
+)
 ADVICE = "Leave the library's key for each fire time switched on, and its store shared."
 ADVICE_FOR = {
     Verdict.WEAK_GUARD: (
