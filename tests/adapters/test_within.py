@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+import sqlite3
+import threading
 from typing import Any
 
+import aiosqlite
 import pytest
 
 from adapters.conftest import Shop
-from adapters.drivers import Session
+from adapters.drivers import Session, django_database
 
 
 @pytest.fixture
@@ -111,3 +115,48 @@ def test_first_is_known_together_with_what_it_guards(
     session.rollback()
 
     assert (first, again, after_rollback, known) == (True, False, True, False)
+
+
+def test_text_that_the_caller_has_given_as_bytes_is_read_as_text(sqlite_shop: Shop) -> None:
+    """Else a fingerprint would differ from itself, and every known key would be a conflict."""
+    job = sqlite_shop.job()
+    job.using(key="img-7").enqueue(7)
+
+    async def scenario() -> Any:
+        async with aiosqlite.connect(sqlite_shop.app.store.where) as connection:
+            connection.text_factory = bytes
+            return await job.using(key="img-7", within=connection).aenqueue(7)
+
+    connection = sqlite3.connect(sqlite_shop.app.store.where)
+    connection.text_factory = bytes
+    known = [job.using(key="img-7", within=connection).enqueue(7)]
+    connection.close()
+    known.append(asyncio.run(scenario()))
+
+    assert [(one.created, one.conflict) for one in known] == [(False, False)] * 2
+
+
+def test_an_alias_is_the_connection_of_the_thread_that_enqueues(postgres_shop: Shop) -> None:
+    """One ``using(within="default")`` at import serves every request's thread."""
+    from django.db import connections, transaction
+
+    job = postgres_shop.job()
+    using = job.using(within="default")
+    gate = threading.Barrier(2)
+
+    def request(commits: bool) -> None:
+        with transaction.atomic():
+            gate.wait(10)
+            using.enqueue(1)
+            gate.wait(10)
+            transaction.set_rollback(not commits)
+        connections["default"].close()
+
+    with django_database(postgres_shop.url):
+        threads = [threading.Thread(target=request, args=(commits,)) for commits in (True, False)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert len(ids(postgres_shop, job)) == 1

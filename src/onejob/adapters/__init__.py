@@ -111,6 +111,14 @@ def ordered(parameters: Mapping[str, Any]) -> Sequence[Any]:
     return tuple(parameters.values())
 
 
+def as_text(rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    """Return rows with text as text, where the caller has SQLite's given as bytes."""
+    return [
+        tuple(value.decode() if isinstance(value, bytes) else value for value in row)
+        for row in rows
+    ]
+
+
 def _checked(adapter: Adapter, dialect: str) -> Any:
     if adapter.dialect != dialect:
         raise UsageError(

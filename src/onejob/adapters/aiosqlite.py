@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from onejob.adapters import as_text
 from onejob.errors import UsageError
 
 
@@ -52,4 +53,4 @@ class AiosqliteWithin:
                 await cursor.execute("BEGIN IMMEDIATE")
             await cursor.execute(text, parameters)
             rows: Sequence[Sequence[Any]] = list(await cursor.fetchall())
-            return rows
+            return rows if self.connection.text_factory is str else as_text(rows)

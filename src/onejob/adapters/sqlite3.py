@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from onejob.adapters import as_text
 from onejob.errors import UsageError
 
 
@@ -55,7 +56,8 @@ class SqliteWithin:
         try:
             if not self.connection.in_transaction:
                 cursor.execute("BEGIN IMMEDIATE")
-            return cursor.execute(text, parameters).fetchall()
+            rows = cursor.execute(text, parameters).fetchall()
+            return rows if self.connection.text_factory is str else as_text(rows)
         finally:
             cursor.close()
 
