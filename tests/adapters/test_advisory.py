@@ -337,5 +337,5 @@ def test_databases_whose_locks_are_no_transactions_say_what_to_use(tmp_path: Pat
     engine.dispose()
 
 
-def test_it_is_public() -> None:
+def test_the_three_names_are_public() -> None:
     assert {"advisory_key", "transaction_lock", "atransaction_lock"} <= set(onejob.__all__)

@@ -30,7 +30,7 @@ def refused(connection: Any, words: str, dialect: str = "postgresql") -> None:
         adapt(connection, dialect=dialect)
 
 
-def test_psycopg2(postgres_url: str) -> None:
+def test_a_psycopg2_connection_that_can_hold_nothing(postgres_url: str) -> None:
     connection = psycopg2.connect(postgres_url)
     connection.autocommit = True
     refused(connection, "Set autocommit = False, or execute BEGIN")
@@ -51,7 +51,7 @@ def test_psycopg2_in_its_asynchronous_mode(postgres_url: str) -> None:
     connection.close()
 
 
-def test_asyncpg(postgres_url: str) -> None:
+def test_an_asyncpg_connection_that_can_hold_nothing(postgres_url: str) -> None:
     def arefused(connection: Any, words: str) -> None:
         with pytest.raises(UsageError, match=words):
             adapt_any(connection, dialect="postgresql")
@@ -90,7 +90,7 @@ def test_an_asyncpg_transaction_that_has_failed(postgres_shop: Shop) -> None:
     asyncio.run(scenario())
 
 
-def test_aiosqlite(tmp_path: Path) -> None:
+def test_an_aiosqlite_connection_that_can_hold_nothing(tmp_path: Path) -> None:
     def arefused(connection: Any, words: str) -> None:
         with pytest.raises(UsageError, match=words):
             adapt_any(connection, dialect="sqlite")
@@ -105,7 +105,7 @@ def test_aiosqlite(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_sqlalchemy_connection(postgres_url: str) -> None:
+def test_a_sqlalchemy_connection_that_can_hold_nothing(postgres_url: str) -> None:
     with ExitStack() as stack:
         engine = sa.create_engine(alchemy(postgres_url, "psycopg"))
         stack.callback(engine.dispose)
@@ -127,7 +127,7 @@ def test_a_sqlalchemy_connection(postgres_url: str) -> None:
             refused(connection, "in autocommit mode")
 
 
-def test_a_sqlalchemy_session(postgres_url: str) -> None:
+def test_a_sqlalchemy_session_that_can_hold_nothing(postgres_url: str) -> None:
     class Base(sa.orm.DeclarativeBase): ...
 
     class Mine(Base):
