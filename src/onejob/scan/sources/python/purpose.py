@@ -6,22 +6,9 @@ import ast
 import re
 from collections.abc import Iterable
 
+from onejob.scan.purposes import own_purpose
 from onejob.scan.sources.python.module import FunctionNode, Module
 
-_OWN = re.compile(
-    r"heart_?beat|keep_?alive|watch_?dog|metric|liveness|readiness|health_?check|spinner|progress"
-    r"|telemetry|gauge|statsd|profil|memory_(monitor|usage)|gc_|garbage|flush_?(logs?|stats|buffer)"
-    r"|(upload|ship|forward|tail|rotate)_?logs?\b|logs?_(upload|ship|forward|flush)"
-    r"|(refresh|renew|rotate|update)_?(auth_?)?(token|credential|certificate|cert|secret)s?\b"
-    r"|(refresh|reload|clean|evict|expire|purge|invalidate|prune|sweep)_?(local_?|memory_?)?cache"
-    r"|cache_?(refresh|clean|evict|sweep|expir)|reload_?(config|settings)|config_?(reload|watch)"
-    r"|renew_?(lease|lock|lease)|lease_?renew|reap_?(zombie|child|process|idle)|idle_?(timeout|check)"
-    r"|ping_?(loop|server|pong)|send_?ping|reconnect|connection_?(monitor|check)|event_loop_lag"
-    r"|resource_?(monitor|usage)|monitor_?(memory|cpu|resource|process|thread|parent|loop)|autoreload"
-    r"|file_?watch|watch_?(file|config|dir)",
-    re.I,
-)
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _QUEUE_CALLS_WORDS = """
     receive_message receive_messages blpop brpop brpoplpush blmove bzpopmin xreadgroup xread
     basic_get basic_consume start_consuming dequeue reserve pull get_messages getmany getone
@@ -41,25 +28,8 @@ _CLIENTS = re.compile(r"websocket|^ws$|^request$|^sock$|^conn(ection)?$|^client$
 def for_itself(module: Module, function: FunctionNode | None, calls: Iterable[ast.Call]) -> str:
     """Return the name that shows that a loop serves its own process; "" for none."""
     owner = module.class_of(function) if function is not None else None
-    for name in (function.name if function else "", owner.name if owner else ""):
-        if _OWN.search(_CAMEL.sub("_", name)):
-            return name
-    named = [module.name(call.func).rpartition(".")[2] for call in calls]
-    own = [name for name in named if _OWN.search(_CAMEL.sub("_", name))]
-    rest = [name for name in named if name and name not in own and not _plain(name)]
-    return own[0] if own and not rest else ""
-
-
-def _plain(name: str) -> bool:
-    """Calls that say nothing about the purpose."""
-    return name in _PLAIN or name.startswith(("get_", "file_", "is_", "has_"))
-
-
-_PLAIN_WORDS = """
-    debug info warning error exception time monotonic now len str int format print is_set append
-    items get set join round max min getLogger total_seconds utcnow range list dict values keys
-"""
-_PLAIN = frozenset(_PLAIN_WORDS.split())
+    around = (function.name if function else "", owner.name if owner else "")
+    return own_purpose(around, [module.name(call.func).rpartition(".")[2] for call in calls])
 
 
 def consumes(module: Module, calls: Iterable[ast.Call]) -> bool:
