@@ -105,10 +105,10 @@ POLICIES = [
 
 
 @pytest.mark.parametrize(("expression", "place", "policies", "expected"), POLICIES)
-def test_each_policy_does_what_it_says_in_gap_and_overlap(
+def test_each_policy_does_what_it_says_in_gap_and_fold(
     expression: str, place: tuple[str, str, str], policies: dict[str, str], expected: list[str]
 ) -> None:
-    """D04: the table of policy by gap and overlap."""
+    """D04: the table of policy by gap and fold."""
     assert between(expression, *place, **policies) == expected
 
 

@@ -231,7 +231,7 @@ def _agrees_at(tz: str, change: datetime) -> None:
     moved = abs(walls[1] - walls[0])
     begin = (change - 4 * HOUR).replace(second=0)
     seen = window(tz, begin, 8 * HOUR, margin=moved + HOUR)
-    # An hour that lies in the gap or in the overlap, or near.
+    # An hour that lies in the gap or in the fold, or near.
     middle = min(walls) + moved / 2
     names = {
         "minute": middle.minute,

@@ -61,7 +61,7 @@ def clock_changes(cron: Cron, after: Instant) -> list[ClockChange]:
         ClockChange(
             Instant(change.at * SECOND),
             Span((change.after - change.before) * SECOND),
-            _gap(cron, change) if change.after > change.before else _overlap(cron, change),
+            _gap(cron, change) if change.after > change.before else _fold(cron, change),
         )
         for change in found[:CHANGES]
     ]
@@ -84,7 +84,7 @@ def _gap(cron: Cron, change: Change) -> str:
     return f"{exists}: {once} at {shown}{together}"
 
 
-def _overlap(cron: Cron, change: Change) -> str:
+def _fold(cron: Cron, change: Change) -> str:
     calendar = cron.calendar()
     first, end = change.at + change.after, change.at + change.before
     on = f"on {_date(first)}"

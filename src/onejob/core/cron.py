@@ -6,12 +6,12 @@ The rule, whatever the zone does:
   and time. A wall time that the clocks show twice counts as ``on_fold`` says: the first of the two,
   the second, or both.
 * A wildcard (``*`` or ``*/n``, in second, minute or hour) fires whenever the wall shows a matching
-  time, so it runs in real elapsed time through the overlap.
+  time, so it runs in real elapsed time through the fold.
 * Wall times that the clocks skip fire once, at the first instant after the gap, or not at all, as
   ``on_gap`` says. A whole date that a zone skipped (Apia, 2011-12-30) is a gap too. Only what runs
   in every hour has nothing to make up for: the hours around the gap run.
 
-cronsim's own stepping is not used, only its reading of fields: on the second pass of an overlap it
+cronsim's own stepping is not used, only its reading of fields: on the second pass of a fold it
 answers with a time already past, in zones that change by half an hour it skips minutes, and it
 refuses 31 February, for which "never" is the answer here.
 """

@@ -29,7 +29,7 @@ LOOK_BACK_DAYS: Final = 3_660
 """How far back due fire times are counted: ten years."""
 
 _FAR: Final = 2 * DAY
-"""Further away than any overlap leads back."""
+"""Further away than any fold leads back."""
 
 
 @dataclass(frozen=True, slots=True)
