@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from onejob.period import SKIPPED
     from onejob.queue import Enqueued, RunInfo
     from onejob.run import AsyncRun, Run, current_run
-    from onejob.schedule import ScheduleInfo
+    from onejob.schedules import ScheduleInfo
 
 __all__ = [
     "SKIPPED",
@@ -131,7 +131,7 @@ _HOMES = {
     "onejob.period": ("SKIPPED",),
     "onejob.queue": ("Enqueued", "RunInfo"),
     "onejob.run": ("AsyncRun", "Run", "current_run"),
-    "onejob.schedule": ("ScheduleInfo",),
+    "onejob.schedules": ("ScheduleInfo",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -44,11 +44,13 @@ class Definitions:
         retry: Retry = Retry(),  # noqa: B008 - a frozen value
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
+        expect_within: Duration | None = None,
     ) -> JobDecorator:
         """Make a function a job: ``@app.job()``. Everything is checked at once.
 
         Its name is the function's unless given, without ``/``; a second job of one name is refused.
         ``on_replica_loss`` says what becomes of a run whose replica died: retry, fail or unknown.
+        A run that has not ended ``expect_within`` after it was wanted is told as late.
         """
         options = JobOptions(
             queue=queue,
@@ -56,6 +58,7 @@ class Definitions:
             retry=retry,
             timeout=timeout,
             on_replica_loss=on_replica_loss,
+            expect_within=expect_within,
         )
         return self._decorator(name, options)
 
@@ -70,6 +73,7 @@ class Definitions:
         catch_up_cap: int = 100,
         max_lateness: Duration | None = None,
         overlap: OverlapOption = "skip",
+        jitter: Duration | None = None,
         args: Mapping[str, Any] | None = None,
         name: str | None = None,
         queue: str = "default",
@@ -77,6 +81,7 @@ class Definitions:
         retry: Retry = Retry(),  # noqa: B008 - a frozen value
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
+        expect_within: Duration | None = None,
     ) -> JobDecorator:
         """Make a function a job that fires by a cron expression, in ``tz`` (UTC where None).
 
@@ -89,6 +94,7 @@ class Definitions:
             catch_up_cap=catch_up_cap,
             max_lateness=max_lateness,
             overlap=overlap,
+            jitter=jitter,
             args=args,
         )
         options = JobOptions(
@@ -97,6 +103,7 @@ class Definitions:
             retry=retry,
             timeout=timeout,
             on_replica_loss=on_replica_loss,
+            expect_within=expect_within,
         )
         timing = cron(expression, tz, on_gap=on_gap, on_fold=on_fold)
         return self._decorator(name, options, timing, schedule)
@@ -110,6 +117,7 @@ class Definitions:
         catch_up_cap: int = 100,
         max_lateness: Duration | None = None,
         overlap: OverlapOption = "skip",
+        jitter: Duration | None = None,
         args: Mapping[str, Any] | None = None,
         name: str | None = None,
         queue: str = "default",
@@ -117,6 +125,7 @@ class Definitions:
         retry: Retry = Retry(),  # noqa: B008 - a frozen value
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
+        expect_within: Duration | None = None,
     ) -> JobDecorator:
         """Make a function a job that fires at ``anchor + k * interval``, for every whole k.
 
@@ -128,6 +137,7 @@ class Definitions:
             catch_up_cap=catch_up_cap,
             max_lateness=max_lateness,
             overlap=overlap,
+            jitter=jitter,
             args=args,
         )
         options = JobOptions(
@@ -136,6 +146,7 @@ class Definitions:
             retry=retry,
             timeout=timeout,
             on_replica_loss=on_replica_loss,
+            expect_within=expect_within,
         )
         return self._decorator(name, options, every(interval, anchor), schedule)
 

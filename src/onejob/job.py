@@ -25,11 +25,12 @@ from onejob.commands.runs import NewRun
 from onejob.core.names import check_name
 from onejob.core.payload import Signature, fingerprint
 from onejob.core.retry import OnLoss, Retry
-from onejob.core.time import LATEST, Duration, Span, duration, instant
+from onejob.core.time import LATEST, SECOND, Duration, Span, duration, instant
 from onejob.errors import UsageError
 from onejob.queue import Enqueued, enqueue
 from onejob.run import AsyncRun, Run, entered
 from onejob.runtime.attempt import Attempt
+from onejob.runtime.settings import Target
 from onejob.services import Services
 from onejob.steps import acarry, carry
 
@@ -51,6 +52,7 @@ class JobOptions:
     retry: Retry = field(default_factory=Retry)
     timeout: Duration | None = None
     on_replica_loss: OnLoss = "retry"
+    expect_within: Duration | None = None
 
     def __post_init__(self) -> None:
         check_name(self.queue, what="queue")
@@ -64,6 +66,19 @@ class JobOptions:
             raise UsageError(
                 f"on_replica_loss={self.on_replica_loss!r} must be 'retry', 'fail' or 'unknown'."
             )
+        self.target()
+
+    def target(self) -> Target:
+        """Return what runs of this job are made of, besides their arguments."""
+        expect = self.expect_within
+        return Target(
+            queue=self.queue,
+            priority=self.priority,
+            on_loss=self.on_replica_loss,
+            expect=(
+                0 if expect is None else duration(expect, what="expect_within", least=Span(SECOND))
+            ),
+        )
 
 
 def check_priority(priority: object) -> int:
@@ -258,6 +273,7 @@ class Using(Generic[P]):
             delay=self.delay,
             on_loss=options.on_replica_loss,
             fingerprint=fingerprint(text),
+            expect=options.target().expect,
         )
 
 

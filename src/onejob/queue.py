@@ -150,7 +150,12 @@ class Runs:
         return await acarry(_retry(run_id, self._services()), self._services().arun())
 
     def cancel(self, run_id: int) -> bool:
-        """End a run that is not running as cancelled. False: it runs, has ended, or is unknown."""
+        """End a run as cancelled, also while it runs. False: it has ended, or is unknown.
+
+        A running attempt loses its claim at once: whatever it still writes is refused, its
+        ``check()`` raises LeaseLost, and an async handler is cancelled. While a transaction of its
+        own is open under its fence, the request waits for the end of that one.
+        """
         return carry(_cancel(run_id, self._services()), self._services().run())
 
     async def acancel(self, run_id: int) -> bool:
@@ -204,6 +209,8 @@ def _retry(run_id: int, services: Services) -> Steps[bool]:
 
 def _cancel(run_id: int, services: Services) -> Steps[bool]:
     ended: bool = yield runs.cancel(RunId(_checked(run_id)), keep=services.keep)
+    if ended:
+        services.wake()
     return ended
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from onejob.errors import SchemaMismatch, StoreError
 from onejob.runtime.attempt import Executable
 from onejob.runtime.lane import ThreadHost
 from onejob.runtime.replica import Replica
-from onejob.runtime.settings import Declared, Settings
+from onejob.runtime.settings import Declared, Settings, Target
 from onejob.services import Services
 
 _PAUSE_FIRST = 0.5
@@ -27,11 +28,12 @@ class Serving:
         declared: Sequence[Declared],
         settings: Settings,
         *,
+        targets: Mapping[str, Target],
         check: Callable[[], None],
     ) -> None:
         self.settings = settings
         self._services, self._check = services, check
-        self._executables, self._declared = executables, declared
+        self._executables, self._declared, self._targets = executables, declared, targets
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
@@ -63,6 +65,8 @@ class Serving:
             self._declared,
             self.settings,
             events=services.events,
+            targets=self._targets,
+            wall=_wall,
         )
         if self._stopping.is_set():
             self.replica.stop()
@@ -108,6 +112,10 @@ class Serving:
             except TimeoutError:
                 pause = min(pause * 2, _PAUSE_LONGEST)
         return False
+
+
+def _wall() -> int:
+    return time.time_ns() // 1_000
 
 
 class Background:

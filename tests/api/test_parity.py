@@ -11,7 +11,7 @@ from onejob.effects import Effects
 from onejob.job import Using
 from onejob.outside import Outside
 from onejob.queue import Runs
-from onejob.schedule import Schedules
+from onejob.schedules import Schedules
 
 #: ``await`` is a word of the language, so the twin of ``wait`` has another name.
 ASYNC_NAMES = {"wait": "await_"}

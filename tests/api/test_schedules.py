@@ -26,7 +26,7 @@ def report(tenant: int = 1) -> None: ...
         ("0 2 * * *", {"on_fold": "last"}, "on_fold='last' must be 'first', 'second' or 'both'"),
         ("0 2 * * *", {"catch_up": "some"}, "catch_up"),
         ("0 2 * * *", {"catch_up_cap": 0}, "catch_up_cap"),
-        ("0 2 * * *", {"overlap": "cancel"}, "overlap"),
+        ("0 2 * * *", {"overlap": "never"}, "overlap"),
         ("0 2 * * *", {"max_lateness": "-1h"}, "max_lateness"),
         ("0 2 * * *", {"priority": 11}, "priority"),
         ("0 2 * * *", {"args": {"tennant": 1}}, "tennant"),

@@ -14,7 +14,9 @@ LIVE = ReplicaView(
     "r1", "shop", "host-1", 1, "2.0", '["resize"]', "{}", NOW, NOW + 12 * SECOND, 0, 0, 0, NOW
 )
 QUIET = JobView("resize", 0, 0, 0, 0, 0, None)
-IN_TIME = ScheduleView("nightly", "nightly", '{"every":1}', "{}", 0, NOW + SECOND, 0, "", 1, 0, NOW)
+IN_TIME = ScheduleView(
+    "nightly", "nightly", '{"every":1}', "{}", 0, NOW + SECOND, 0, "", 0, "{}", 1, 0, 0, 0, NOW
+)
 
 
 def test_a_clock_within_its_own_uncertainty_is_in_step() -> None:
@@ -83,7 +85,7 @@ def test_a_schedule_is_late_broken_or_orphaned_and_says_which() -> None:
     assert "5m ago" in check.detail
     assert "broken is broken (no such zone)" in check.detail
     assert "no live replica declares orphan" in check.detail
-    assert check.detail.endswith("if it has gone from your code: onejob schedules pause orphan")
+    assert check.detail.endswith("if it has gone from your code: onejob schedules delete orphan")
 
 
 def test_a_paused_schedule_is_neither_late_nor_orphaned() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 
@@ -55,8 +56,10 @@ def define(shop: Shop, *, definition: str = "d1", next_fire: int = NOW) -> None:
 
 
 def test_init_says_what_it_applied_and_does_nothing_twice(empty: Shop) -> None:
-    assert empty.json("init") == {"from": None, "to": 1, "applied": [1]}
-    assert empty.json("init") == {"from": 1, "to": 1, "applied": []}
+    first, again = empty.json("init"), empty.json("init")
+
+    assert (first["from"], first["applied"][0], first["applied"][-1]) == (None, 1, first["to"])
+    assert again == {"from": first["to"], "to": first["to"], "applied": []}
 
 
 def test_init_prints_the_schema_without_touching_the_store(empty: Shop) -> None:
@@ -159,17 +162,22 @@ def test_an_ended_run_is_retried_and_a_scheduled_one_is_not(shop: Shop) -> None:
     assert "run 12345: unknown here" in result.stderr
 
 
-def test_a_scheduled_run_is_cancelled_and_a_running_one_is_not(shop: Shop) -> None:
+def test_scheduled_and_running_runs_are_cancelled_and_ended_ones_are_not(shop: Shop) -> None:
+    """B06"""
     join(shop)
     [running] = made(shop, "img-1")
-    claimed(shop)
+    [claim] = claimed(shop)
     [scheduled] = made(shop, "img-2")
 
     result = shop.invoke("runs", "cancel", str(running), str(scheduled), "--json")
+    again = shop.invoke("runs", "cancel", str(running))
 
-    assert result.exit_code == 1
-    assert '"outcome": "cancelled"' in result.stdout
-    assert f"run {running} (resize, running): nothing done" in result.stderr
+    assert result.exit_code == 0
+    assert [run["outcome"] for run in json.loads(result.stdout)] == ["cancelled", "cancelled"]
+    late = [(claim.claim, End(Outcome.SUCCEEDED))]
+    assert shop.app.store.run(runs.settle(late, keep=LEASE)) == ()
+    assert again.exit_code == 1
+    assert f"run {running} (resize, cancelled): nothing done, it has ended" in again.stderr
 
 
 def test_replicas_show_who_is_live_and_who_is_late(shop: Shop) -> None:

@@ -7,21 +7,22 @@ import json
 from cli.conftest import Shop
 from cli.test_look import NOW, REPLICA, claimed, define, join, made, settle
 from onejob.commands import schedules
-from onejob.commands.schedules import Fire, Step
+from onejob.commands.schedules import Fire, OverlapRule, Step
 from onejob.core.run import Again, End, Outcome
 
 KEY = "nightly@2026-03-29T01:00:00Z"
 HOUR = 3_600_000_000
 
 
-def fire(shop: Shop, at: int, *, unless_live: int = 0, missed: str = "") -> str:
+def fire(shop: Shop, at: int, *, overlap: OverlapRule = "allow", missed: str = "") -> str:
     """Let one fire time become what it becomes; return what."""
     store = shop.app.store
     [schedule] = store.run(schedules.read(["nightly"])).schedules
     key = f"nightly@2026-03-29T{1 + (at - NOW) // HOUR:02d}:00:00Z"
     step = Step(
         "nightly", schedule.revision, at, at + HOUR,
-        (Fire(key, at, "nightly", "{}", "default", 0, "retry"),), missed, unless_live,
+        (Fire(key, at, "nightly", "{}", "default", 0, "retry"),), missed, int(bool(missed)),
+        overlap,
     )  # fmt: skip
     [ticked] = store.run(schedules.tick([step], replica=REPLICA))
     return ticked.answer
@@ -61,7 +62,7 @@ def test_why_tells_the_newest_fire_time_even_where_it_was_skipped(shop: Shop) ->
     define(shop)
     join(shop)
     fire(shop, NOW)
-    assert fire(shop, NOW + HOUR, unless_live=1) == "skipped"
+    assert fire(shop, NOW + HOUR, overlap="skip") == "skipped"
 
     latest = shop.json("why", "nightly")
     by_instant = shop.json("why", "nightly", "2026-03-29T02:00:00Z")

@@ -170,7 +170,7 @@ def test_ten_thousand_ticks_at_one_instant_fire_once(stage: Stage) -> None:
         desk = Desk(stage, report())
         await stage.passes(10.5)
         for _ in range(10_000):
-            await desk.scheduler._tick(("report",), desk.member)
+            await desk.scheduler._tick(desk.member)
 
     stage.play(scene())
 

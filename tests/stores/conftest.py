@@ -22,7 +22,17 @@ from stores.sessions import PostgresSessions, SqliteSessions
 #: Where sequences start: 2^53 + 1 is the first integer that is no double.
 HIGH = 2**53
 
-TABLES = ("run", "history", "ledger", "schedule", "event", "replica", "lease", "fence")
+TABLES = (
+    "run",
+    "cancel",
+    "history",
+    "ledger",
+    "schedule",
+    "event",
+    "replica",
+    "lease",
+    "fence",
+)
 
 
 @pytest.fixture

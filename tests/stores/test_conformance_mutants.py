@@ -121,7 +121,7 @@ def cases() -> Iterator[Case]:
 
 def fails(case: Case, store: SqliteStore) -> bool:
     with closing(sqlite3.connect(store.path)) as connection, connection:
-        for table in ("run", "history", "ledger", "schedule", "event", "replica"):
+        for table in ("run", "cancel", "history", "ledger", "schedule", "event", "replica"):
             connection.execute(f"DELETE FROM onejob_{table}")
     try:
         case(store.run)

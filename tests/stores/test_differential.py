@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 PROGRAMS, COMMANDS = 25, 60
 BATCHES = range(8)
-TABLES = ("run", "history", "ledger", "schedule", "event", "replica")
+TABLES = ("run", "cancel", "history", "ledger", "schedule", "event", "replica")
 
 
 @pytest.mark.parametrize("batch", BATCHES)

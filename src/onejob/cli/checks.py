@@ -108,7 +108,7 @@ def schedules(found: tuple[ScheduleView, ...]) -> Check:
         if orphaned:
             advice = (
                 "Start a replica that declares it, or, if it has gone from your code: "
-                f"onejob schedules pause {clean(orphaned[0].name)}"
+                f"onejob schedules delete {clean(orphaned[0].name)}"
             )
         return Check("schedules", False, f"{'; '.join(troubles)}. {advice}")
     paused = len(found) - len(active)

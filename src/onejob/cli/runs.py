@@ -103,11 +103,11 @@ def retry(ctx: click.Context, invocation: Invocation, ids: tuple[int, ...]) -> N
 @store_options
 @click.pass_context
 def cancel(ctx: click.Context, invocation: Invocation, ids: tuple[int, ...]) -> None:
-    """End runs that are scheduled, parked or unknown, as cancelled."""
+    """End runs as cancelled, also while they run: their handlers are stopped, and refused."""
     with invocation.store() as store:
         done = [(store.run(runs.cancel(RunId(number), keep=KEEP)), number) for number in ids]
         found = [(ok, number, store.run(views.run_get(number))) for ok, number in done]
-    _tell(ctx, invocation, found, verb="cancelled", refused="is running or has ended")
+    _tell(ctx, invocation, found, verb="cancelled", refused="has ended")
 
 
 def _tell(

@@ -19,7 +19,8 @@ class NewReplica:
     """What a process says of itself when it joins.
 
     ``jobs`` are the names it can execute, ``schedules`` maps the schedules that it declares to
-    their definition hashes, ``version`` is the App's version or "".
+    their definition hashes, ``version`` is the App's version or "". ``ticks`` are the jobs whose
+    dynamic schedules it fires.
     """
 
     id: ReplicaId
@@ -30,6 +31,7 @@ class NewReplica:
     jobs: Sequence[str]
     schedules: Mapping[str, str]
     lease: int
+    ticks: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class View:
     is due (0: none); ``next_fire`` is the next fire time of the schedules asked about (0: none);
     ``unknown`` counts due runs near the head of the queues whose job no live replica knows, and
     ``parked`` the jobs asked about that have parked runs; ``next_due`` is when the first scheduled
-    run of the queues asked about is due (0: none).
+    run of the queues asked about is due (0: none). ``cancels`` counts requests to cancel, ``freed``
+    schedules whose waiting run has nothing in its way, ``late`` runs that nobody has told of yet.
     """
 
     now: int
@@ -65,6 +68,9 @@ class View:
     unknown: int
     parked: int
     next_due: int
+    cancels: int
+    freed: int
+    late: int
 
 
 def join(replica: NewReplica, *, now: int | None = None) -> Command[bool]:
@@ -77,6 +83,7 @@ def join(replica: NewReplica, *, now: int | None = None) -> Command[bool]:
         "version": replica.version,
         "jobs": as_json(sorted(replica.jobs)),
         "schedules": as_json(dict(replica.schedules)),
+        "ticks": as_json(sorted(replica.ticks)),
         "lease": replica.lease,
         "now": now,
     }
@@ -103,6 +110,7 @@ def look(
     jobs: Sequence[str] = (),
     queues: Sequence[str] = (),
     schedules: Sequence[str] = (),
+    ticks: Sequence[str] = (),
     now: int | None = None,
 ) -> Command[View]:
     """Read whether there is anything to sweep, and when the next thing is due. Changes nothing."""
@@ -110,6 +118,7 @@ def look(
         "jobs": as_json(list(jobs)),
         "queues": as_json(list(queues)),
         "schedules": as_json(list(schedules)),
+        "ticks": as_json(list(ticks)),
         "now": now,
     }
     return Command("replica_look", parameters, _view, writes=False, repeatable=True)

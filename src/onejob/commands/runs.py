@@ -38,7 +38,8 @@ class NewRun:
 
     ``keyed`` says that the caller named it: then (kind, job, key) is unique in the ledger, else
     the key is fresh and random and no ledger row is written. ``at`` is an instant, or None for
-    now; ``delay`` is added to either. ``on_loss`` is what happens when its replica dies.
+    now; ``delay`` is added to either. ``on_loss`` is what happens when its replica dies. It should
+    have ended ``expect`` microseconds after it was wanted (0: nobody said).
     """
 
     job: str
@@ -52,6 +53,7 @@ class NewRun:
     delay: int = 0
     on_loss: OnLoss = "retry"
     fingerprint: str = ""
+    expect: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ def enqueue(runs: Sequence[NewRun], *, now: int | None = None) -> Command[tuple[
             "delay": run.delay,
             "on_loss": run.on_loss,
             "fingerprint": run.fingerprint,
+            "expect": run.expect,
         }
         for place, run in enumerate(runs)
     ]
@@ -194,8 +197,13 @@ def progress(claim: Claim, note: str) -> Command[bool]:
 
 
 def cancel(id: RunId, *, keep: int, now: int | None = None) -> Command[bool]:
-    """End a run that is not running (scheduled, parked or unknown) as cancelled."""
-    return Command("run_cancel", {"id": id, "keep": keep, "now": now}, found, repeatable=True)
+    """End a run as cancelled, a running one under its own token: its holder's writes are refused.
+
+    Where somebody has its row locked (its fenced transaction is open), the request is kept and a
+    sweeper carries it out. False: no such run is live.
+    """
+    parameters: Parameters = {"ids": as_json([id]), "keep": keep, "why": "asked", "now": now}
+    return Command("run_cancel", parameters, found, repeatable=True)
 
 
 def retry(id: RunId, *, now: int | None = None) -> Command[bool]:

@@ -68,7 +68,12 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleView:
-    """One schedule. ``declared`` counts live replicas that declare its present definition."""
+    """One schedule.
+
+    ``declared`` counts the live replicas that fire it: those that declare its present definition,
+    or, where it was put as data (``dynamic``), that know its job. ``missed`` counts fire times,
+    ``lateness`` is how late the newest was ticked, ``late`` counts runs that should have ended.
+    """
 
     name: str
     job: str
@@ -78,9 +83,20 @@ class ScheduleView:
     next_fire: int
     paused: int
     broken: str
+    dynamic: int
+    args: str
     declared: int
     missed: int
+    lateness: int
+    late: int
     now: int
+
+    @property
+    def behind(self) -> int:
+        """How long the next fire time is overdue, or else how late the newest was ticked."""
+        if 0 < self.next_fire < self.now and not self.paused and not self.broken:
+            return self.now - self.next_fire
+        return self.lateness
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +158,25 @@ def jobs() -> Command[tuple[JobView, ...]]:
     return Command("view_jobs", {}, _jobs, writes=False, repeatable=True)
 
 
-def schedules(*, now: int | None = None) -> Command[tuple[ScheduleView, ...]]:
-    """Read every schedule by name."""
-    return Command("view_schedules", {"now": now}, _schedules, writes=False, repeatable=True)
+def schedules(
+    *,
+    name: str = "",
+    prefix: str = "",
+    job: str = "",
+    after: str = "",
+    limit: int = 1_000,
+    now: int | None = None,
+) -> Command[tuple[ScheduleView, ...]]:
+    """Read schedules in the order of their names, from behind ``after``; "" means any."""
+    parameters: Parameters = {
+        "name": name,
+        "prefix": prefix,
+        "job": job,
+        "after": after,
+        "limit": limit,
+        "now": now,
+    }
+    return Command("view_schedules", parameters, _schedules, writes=False, repeatable=True)
 
 
 def events(

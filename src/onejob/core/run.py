@@ -45,6 +45,7 @@ class State(StrEnum):
     """Where a run stands."""
 
     SCHEDULED = "scheduled"
+    WAITING = "waiting"
     RUNNING = "running"
     PARKED = "parked"
     UNKNOWN = "unknown"

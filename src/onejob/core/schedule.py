@@ -8,7 +8,6 @@ time <= now, never equality, so waking a few seconds late loses nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from hashlib import sha256
 from typing import Final, Literal, TypeAlias
 
@@ -22,11 +21,12 @@ from onejob.core.adoption import (
     Stored,
     adopt,
 )
+from onejob.core.cron import Cron, Skipped
 from onejob.core.due import Due
 from onejob.core.every import Every
+from onejob.core.policy import CatchUp, Overlap, Policy
 from onejob.core.time import SECOND, Instant, Span
 from onejob.core.timing import Timing
-from onejob.errors import UsageError
 
 __all__ = [
     "MISSED_KEPT",
@@ -49,6 +49,7 @@ __all__ = [
     "adopt",
     "advance",
     "first_fire",
+    "pass_over",
     "stable_jitter",
 ]
 
@@ -59,49 +60,9 @@ MISSED_KEPT: Final = 20
 """Missed fire times listed one by one, the newest; all are counted."""
 
 
-class CatchUp(StrEnum):
-    """What happens to fire times that passed while nobody ticked.
-
-    LATEST: the newest becomes a run. ALL: each does, up to ``catch_up_cap``, the newest ones.
-    NONE: the newest does only if it is no older than 60 seconds (``PUNCTUAL``), so that an ordinary
-    late wake-up still fires and an outage does not.
-    """
-
-    LATEST = "latest"
-    ALL = "all"
-    NONE = "none"
-
-
-class Overlap(StrEnum):
-    """What happens when a fire time comes and the run before it has not ended.
-
-    The runs that one tick makes (``catch_up="all"``) are one answer to one outage: they are made
-    together, and do not count as being in each other's way.
-    """
-
-    SKIP = "skip"
-    ALLOW = "allow"
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How a schedule treats what was missed. ``max_lateness`` bounds every catch-up."""
-
-    catch_up: CatchUp = CatchUp.LATEST
-    catch_up_cap: int = 100
-    max_lateness: Span | None = None
-    overlap: Overlap = Overlap.SKIP
-
-    def __post_init__(self) -> None:
-        if self.catch_up_cap < 1:
-            raise UsageError(
-                f"catch_up_cap={self.catch_up_cap} must be at least 1. "
-                "To catch up on nothing, use catch_up='none'."
-            )
-
-
-Reason: TypeAlias = Literal["late", "catch_up", "cap"]
-"""Why it was missed: older than max_lateness, passed over by catch_up, or beyond the cap."""
+Reason: TypeAlias = Literal["late", "catch_up", "cap", "paused", "gap"]
+"""Why it was missed: older than max_lateness, passed over by catch_up, beyond the cap, passed while
+paused, or a wall time that the clocks skipped and ``on_gap="skip"`` leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +113,41 @@ def advance(
     fired = frozenset(fire)
     missed = [Missed(at, _reason(policy, at, now)) for at in due.newest if at not in fired]
     newest = due.newest[-1]
+    gaps = _gaps(timing, Instant(start - 1) if last is None else last, newest)
+    missed += [Missed(gap.at, "gap") for gap in gaps]
+    missed.sort(key=lambda one: one.at)
     return Advance(
         fire=fire,
         missed=tuple(missed[-MISSED_KEPT:]),
-        missed_count=due.count - len(fire),
+        missed_count=due.count - len(fire) + sum(gap.count for gap in gaps),
         last=newest,
         next_fire=timing.after(newest),
+        missed_at_least=due.at_least,
+    )
+
+
+def _gaps(timing: Timing, after: Instant, until: Instant) -> list[Skipped]:
+    """Return the wall times that the clocks skipped meanwhile and that on_gap leaves out."""
+    return timing.skipped(after, until) if isinstance(timing, Cron) else []
+
+
+def pass_over(timing: Timing, *, last: Instant | None, next_fire: Instant, now: Instant) -> Advance:
+    """Decide what became of a schedule that was paused until ``now``: what was due is missed.
+
+    It goes on with the first fire time after now. Nobody is surprised by the runs of a pause.
+    """
+    start: Instant | None = next_fire
+    if last is not None and next_fire <= last:
+        start = timing.after(last)
+    if start is None or start > now:
+        return Advance((), (), 0, last, start)
+    due = _due_from(start, timing, now, keep=MISSED_KEPT)
+    return Advance(
+        fire=(),
+        missed=tuple(Missed(at, "paused") for at in due.newest[-MISSED_KEPT:]),
+        missed_count=due.count,
+        last=due.newest[-1],
+        next_fire=timing.after(now),
         missed_at_least=due.at_least,
     )
 

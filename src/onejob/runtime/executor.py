@@ -101,6 +101,21 @@ class Executor:
                 task.cancel()
         self._freed()
 
+    def recall(self, claim: Claim) -> None:
+        """Stop one attempt that somebody has cancelled: nothing is settled, it has ended."""
+        attempt = self.attempts.get(claim.id)
+        if attempt is None or attempt.claim != claim:
+            return
+        attempt.revoke("somebody has cancelled it")
+        self._events.emit("run.lost", run=claim.id, token=claim.token, why=attempt.lost)
+        task = self._running.get(attempt)
+        if task is None:
+            self._waiting.remove(attempt)
+            self._forget(attempt)
+        elif self._executables[attempt.run.job].is_async:
+            task.cancel()
+        self._freed()
+
     async def drain(self, grace: int) -> bool:
         """Give back what has not started, let the rest finish for ``grace``, then interrupt it.
 

@@ -44,6 +44,7 @@ class Keeper:
         *,
         jobs: tuple[str, ...],
         schedules: dict[str, str],
+        ticks: tuple[str, ...] = (),
         clock: Clock,
         random: Random,
         events: Events,
@@ -54,6 +55,7 @@ class Keeper:
     ) -> None:
         self._host, self._settings, self._clock, self._random = host, settings, clock, random
         self._jobs, self._schedules, self._events = jobs, schedules, events
+        self._ticks = ticks
         self._joined, self._lost, self._hinted, self._new_id = joined, lost, hinted, new_id
         self._stopping = False
         self._renew_at = 0
@@ -99,6 +101,7 @@ class Keeper:
                     jobs=self._jobs,
                     schedules=self._schedules,
                     lease=settings.lease,
+                    ticks=self._ticks,
                 )
             )
         )

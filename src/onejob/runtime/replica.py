@@ -15,7 +15,7 @@ from onejob.runtime.keeper import Keeper
 from onejob.runtime.lane import KeeperHost
 from onejob.runtime.membership import Membership
 from onejob.runtime.scheduler import Scheduler
-from onejob.runtime.settings import Declared, Settings
+from onejob.runtime.settings import Declared, Settings, Target
 from onejob.runtime.sweeper import Outlook, Sweeper
 from onejob.runtime.worker import Worker
 from onejob.stores.protocol import AsyncStore
@@ -42,6 +42,8 @@ class Replica:
         events: Events,
         clock: Clock | None = None,
         random: Random | None = None,
+        targets: Mapping[str, Target] | None = None,
+        wall: Callable[[], int] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._settings, self._events = settings, events
@@ -54,6 +56,7 @@ class Replica:
         self._stopping = asyncio.Event()
         schedules = {d.name: d.definition for d in declared} if settings.schedule else {}
         jobs = tuple(sorted(executables)) if settings.work else ()
+        targets = dict(targets or {}) if settings.schedule else {}
         self._worker = Worker(
             store,
             host,
@@ -71,23 +74,29 @@ class Replica:
             clock=self._clock,
             events=events,
             fired=self._worker.waker.wake,
+            targets=targets,
+            random=random,
+            asked=lambda: self._sweeper.waker.wake(),
+            wall=wall,
         )
         self._sweeper = Sweeper(
             host,
             settings,
             jobs=jobs,
             schedules=tuple(schedules),
+            ticks=tuple(sorted(targets)),
             clock=self._clock,
             random=random,
             events=events,
             outlook=self._outlook,
-            released=self._worker.waker.wake,
+            released=self._worker.hinted,
         )
         self._keeper = Keeper(
             host,
             settings,
             jobs=jobs,
             schedules=schedules,
+            ticks=tuple(sorted(targets)),
             clock=self._clock,
             random=random,
             events=events,

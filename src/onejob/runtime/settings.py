@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from onejob.core.policy import Policy
 from onejob.core.retry import OnLoss
-from onejob.core.schedule import Policy, Timing
 from onejob.core.time import DAY, SECOND, Span
+from onejob.core.timing import Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,19 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """A job that schedules in the store may name, as its runs are made here.
+
+    ``expect`` is how long after its fire time a run should have ended, 0 where nobody says.
+    """
+
+    queue: str = "default"
+    priority: int = 0
+    on_loss: OnLoss = "retry"
+    expect: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Declared:
     """A schedule as the code declares it.
 
@@ -53,3 +67,9 @@ class Declared:
     queue: str = "default"
     priority: int = 0
     on_loss: OnLoss = "retry"
+    expect: int = 0
+
+    @property
+    def target(self) -> Target:
+        """Return what its runs are made of, besides their arguments."""
+        return Target(self.queue, self.priority, self.on_loss, self.expect)

@@ -51,6 +51,10 @@ class Settler:
         """Return how many are not yet known to be written."""
         return len(self._pending)
 
+    def __contains__(self, claim: Claim) -> bool:
+        """Tell whether the end of this attempt is on its way to the store."""
+        return claim in self._pending
+
     def add(self, claim: Claim, settlement: Settlement) -> None:
         """Take a settlement over; ``settled`` is called once it is written, or is stale."""
         self._pending[claim] = settlement

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 
 from onejob.commands import events as told
-from onejob.commands import ledger, replicas, runs
+from onejob.commands import ledger, overlap, replicas, runs
 from onejob.core import lease as rules
 from onejob.core.lease import Look
 from onejob.core.retry import Bury, GiveBack, Settle, after_death
@@ -54,6 +54,7 @@ class Sweeper:
         *,
         jobs: tuple[str, ...],
         schedules: tuple[str, ...],
+        ticks: tuple[str, ...] = (),
         clock: Clock,
         random: Random,
         events: Events,
@@ -61,7 +62,7 @@ class Sweeper:
         released: Callable[[], None],
     ) -> None:
         self._host, self._settings = host, settings
-        self._jobs, self._schedules = jobs, schedules
+        self._jobs, self._schedules, self._ticks = jobs, schedules, ticks
         self._clock, self._random, self._events = clock, random, events
         self._outlook, self._released = outlook, released
         self._membership: Membership | None = None
@@ -93,7 +94,10 @@ class Sweeper:
     async def _sweep(self, membership: Membership) -> int:
         """Look once, do what there is to do, and return how long to wait."""
         asked = replicas.look(
-            jobs=self._jobs, queues=self._settings.queues, schedules=self._schedules
+            jobs=self._jobs,
+            queues=self._settings.queues,
+            schedules=self._schedules,
+            ticks=self._ticks,
         )
         view = await self._host.run(asked)
         now = self._clock.now()
@@ -109,6 +113,12 @@ class Sweeper:
             self._events.emit("run.parked", count=view.unknown)
         if view.parked and await self._host.run(runs.unpark(self._jobs)):
             self._released()
+        if view.cancels:
+            await self._cancel()
+        if view.freed and await self._host.run(overlap.release()):
+            self._released()
+        if view.late:
+            await self._tell_late()
         if now >= self._purge_at:
             await self._purge(view.now)
         self._outlook(
@@ -170,6 +180,17 @@ class Sweeper:
                 return End(Outcome.ABANDONED, error=f"{why}: {reason}")
             case Settle():
                 return LeaveUnknown(why, lost=True)
+
+    async def _cancel(self) -> None:
+        """Carry out what somebody has asked for; a locked row keeps its request for later."""
+        asked = await self._host.run(overlap.asked(limit=BATCH))
+        for id in await self._host.run(overlap.cancel(asked, keep=self._settings.keep)):
+            self._events.emit("run.cancelled", run=id)
+        self._released()
+
+    async def _tell_late(self) -> None:
+        for late in await self._host.run(overlap.late(limit=BATCH)):
+            self._events.emit("run.late", run=late.id, job=late.job, key=late.key, state=late.state)
 
     async def _purge(self, store_now: int) -> None:
         lease = self._settings.lease

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from random import Random
 
-from onejob.commands import replicas, runs
+from onejob.commands import overlap, replicas, runs
 from onejob.core.run import Claim, ClaimedRun, End, Outcome, Settlement
 from onejob.core.solitude import Next, Solitude
 from onejob.core.watermark import Watermark, full_probes
@@ -32,6 +32,9 @@ from onejob.stores.protocol import AsyncStore
 TROUBLE_PAUSE = 500_000
 #: What runs under our id is compared with what we hold at least once in so many leases.
 RECONCILE_LEASES = 3
+#: Whether somebody has cancelled what runs here is asked at most, and at least, once in such spans.
+RECALL_PAUSE = 500_000
+RECALL_LEASES = 0.25
 #: Stop claiming while more settlements than this wait for the store.
 BACKLOG_MOST = 2_000
 
@@ -70,6 +73,8 @@ class Worker:
         self._solitude = Solitude(settings.lease)
         self._membership: Membership | None = None
         self._reconcile_at = 0
+        self._recall_at = 0
+        self._recalled = 0
         self._announced_idle = False
         self._wants_room = False
         self._hinted = False
@@ -96,6 +101,7 @@ class Worker:
     def hinted(self) -> None:
         """Hear that something has changed in the store: runs to claim now, or due soon."""
         self._hinted = True
+        self._recall_at = min(self._recall_at, self._recalled + RECALL_PAUSE)
         self.waker.wake()
 
     def stop(self) -> None:
@@ -130,6 +136,8 @@ class Worker:
         now = self._clock.now()
         if now >= self._reconcile_at:
             await self._reconcile(membership)
+        if now >= self._recall_at and self.executor.held:
+            await self._recall()
         held = self.executor.held
         match self._solitude.next(now, held=held):
             case Next.ALONE:
@@ -211,6 +219,16 @@ class Worker:
                 self._events.emit("run.found", run=run.id, token=run.token, replica=run.replica)
                 self.executor.take(run, membership)
         self._reconcile_at = self._clock.now() + RECONCILE_LEASES * self._settings.lease
+
+    async def _recall(self) -> None:
+        """Stop what somebody has cancelled while it ran here; the store refuses it already."""
+        held = [attempt.claim for attempt in self.executor.attempts.values()]
+        self._recalled = self._clock.now()
+        self._recall_at = self._recalled + int(RECALL_LEASES * self._settings.lease)
+        for claim in await self._host.run(overlap.recalled(held)):
+            # One that cancelled itself has ended here, and only waits to be forgotten.
+            if claim not in self.settler:
+                self.executor.recall(claim)
 
     def _take(self, claimed: tuple[ClaimedRun, ...], membership: Membership) -> None:
         for run in claimed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from onejob.stores.memory.overlap import first_waiting
 from onejob.stores.memory.tables import Replica, Rows, Tables
 
 #: How many due runs are looked at for jobs that nobody knows.
@@ -21,13 +22,23 @@ def replica_join(
     version: str,
     jobs: str,
     schedules: str,
+    ticks: str,
     lease: int,
 ) -> Rows:
     """Enter, or extend the lease of the same id joining again; a dead one stays dead."""
     if id in tables.replicas:
         return replica_renew(tables, now, id=id, lease=lease)
     tables.replicas[id] = Replica(
-        id, name, host, pid, version, jobs, schedules, started=now, lease_until=now + lease
+        id,
+        name,
+        host,
+        pid,
+        version,
+        jobs,
+        schedules,
+        started=now,
+        lease_until=now + lease,
+        ticks=ticks,
     )
     return [(id,)]
 
@@ -56,7 +67,9 @@ def replica_leave(tables: Tables, now: int, *, id: str) -> Rows:
     return [(id,)]
 
 
-def replica_look(tables: Tables, now: int, *, jobs: str, queues: str, schedules: str) -> Rows:
+def replica_look(
+    tables: Tables, now: int, *, jobs: str, queues: str, schedules: str, ticks: str
+) -> Rows:
     """Count what there is to sweep, and find when the next thing is due."""
     live, runs = tables.live_replicas(), list(tables.runs.values())
     names, known = set(json.loads(schedules)), tables.known_jobs()
@@ -66,7 +79,12 @@ def replica_look(tables: Tables, now: int, *, jobs: str, queues: str, schedules:
     busy = {run.replica for run in runs if run.state == "running"}
     lost = sum(not tables.is_live(replica) for replica in busy)
     alone = min((run.due for run in scheduled if run.deaths), default=0)
-    fires = [s.next_fire for s in tables.schedules.values() if s.fires and s.name in names]
+    fired = set(json.loads(ticks))
+    fires = [
+        s.next_fire
+        for s in tables.schedules.values()
+        if s.fires and (s.job in fired if s.dynamic else s.name in names)
+    ]
     due = [run for run in scheduled if run.due <= now]
     fresh, survivors = [r for r in due if not r.deaths], [r for r in due if r.deaths]
     unknown = sum(run.job not in known for run in (*fresh[:HEAD], *survivors[:HEAD]))
@@ -75,7 +93,9 @@ def replica_look(tables: Tables, now: int, *, jobs: str, queues: str, schedules:
     asked = set(json.loads(queues))
     next_due = min((r.due for r in scheduled if not r.deaths and r.queue in asked), default=0)
     next_fire = min(fires, default=0)
-    return [(now, lapsed, next_lapse, lost, alone, next_fire, unknown, parked, next_due)]
+    late = sum(0 < run.expect_by <= now for run in runs)
+    sweep = (len(tables.cancels), len(first_waiting(tables)), late)
+    return [(now, lapsed, next_lapse, lost, alone, next_fire, unknown, parked, next_due, *sweep)]
 
 
 def replica_judge(tables: Tables, now: int) -> Rows:

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from onejob.stores.memory.overlap import release_waiting, tell_late
 from onejob.stores.memory.tables import Ended, Entry, Rows, Run, Tables
 
 
@@ -35,6 +36,7 @@ def run_enqueue(tables: Tables, now: int, *, batch: str) -> Rows:
             created=now,
             on_loss=new["on_loss"],
             args=new["args"],
+            expect_by=wanted + new["expect"] if new["expect"] else 0,
         )
         made.append((new["place"], id))
     if made:
@@ -95,6 +97,7 @@ def run_settle(tables: Tables, now: int, *, batch: str, keep: int) -> Rows:
         if run is not None:
             held.append((run.id, run.token, run.replica))
             _settle(tables, now, run, given, keep)
+    release_waiting(tables, now)
     return [*held]
 
 
@@ -113,6 +116,8 @@ def _settle(tables: Tables, now: int, run: Run, given: dict[str, Any], keep: int
             schedule=run.schedule,
             detail=json.dumps(detail),
         )
+    if to == "ended" and 0 < run.expect_by < now:
+        tell_late(tables, now, run, to)
     run.attempt -= given.get("refund", 0)
     run.deaths += given.get("deaths", 0)
     run.interrupted += given.get("interrupted", 0)
@@ -153,15 +158,6 @@ def run_progress(tables: Tables, now: int, *, id: int, token: int, replica: str,
     return [(id,)]
 
 
-def run_cancel(tables: Tables, now: int, *, id: int, keep: int) -> Rows:
-    """End a run that is not running, under a token of its own."""
-    run = tables.runs.get(id)
-    if run is None or run.state not in ("scheduled", "parked", "unknown"):
-        return []
-    _end(tables, now, run, tables.next_token(), "cancelled", run.error, None, keep)
-    return [(id,)]
-
-
 def run_wake(tables: Tables, now: int, *, id: int, token: int) -> Rows:
     """Schedule the run that this very attempt left unknown."""
     run = tables.runs.get(id)
@@ -191,6 +187,8 @@ def run_retry(tables: Tables, now: int, *, id: int) -> Rows:
             interrupted=0,
             replica="",
             started=0,
+            behind=0,
+            expect_by=0,
         )
     run.state = "scheduled"
     tables.tell(
@@ -210,6 +208,7 @@ def run_park(tables: Tables, now: int, *, limit: int) -> Rows:
     parked = [r for r in (*fresh[:limit], *alone[:limit]) if r.job not in known]
     for run in parked:
         run.state = "parked"
+    release_waiting(tables, now)
     return [(run.id,) for run in parked]
 
 

@@ -10,7 +10,18 @@ from typing import Any, TypeVar
 from onejob.commands.command import Command
 from onejob.core.time import Span
 from onejob.errors import UnsupportedByStore
-from onejob.stores.memory import claims, events, leases, ledger, replicas, runs, schedules, views
+from onejob.stores.memory import (
+    claims,
+    events,
+    leases,
+    ledger,
+    overlap,
+    replicas,
+    runs,
+    schedules,
+    ticks,
+    views,
+)
 from onejob.stores.memory.tables import Rows, Tables
 from onejob.stores.protocol import Statement, Style, Within
 
@@ -35,11 +46,14 @@ _SUBJECTS = {
 _SQLITE = "Use sqlite:///jobs.db: it needs no server either."
 
 
+_MODULES = (claims, events, leases, ledger, overlap, replicas, runs, schedules, ticks, views)
+
+
 def _operations() -> dict[str, Operation]:
     """Find the operation of each command."""
     return {
         name: operation
-        for module in (claims, events, leases, replicas, runs, schedules, ledger, views)
+        for module in _MODULES
         for name, operation in vars(module).items()
         if name.partition("_")[0] in _SUBJECTS
     }

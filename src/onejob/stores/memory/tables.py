@@ -29,6 +29,7 @@ class Replica:
     lease_until: int
     idle: int = 0
     dead_at: int = 0
+    ticks: str = "[]"
 
 
 @dataclass(slots=True)
@@ -58,6 +59,8 @@ class Run:
     started: int = 0
     error: str | None = None
     progress: str | None = None
+    behind: int = 0
+    expect_by: int = 0
 
 
 @dataclass(slots=True)
@@ -110,6 +113,13 @@ class Schedule:
     paused: int = 0
     broken: str = ""
     revision: int = 1
+    dynamic: int = 0
+    args: str = "{}"
+    queue: str = "default"
+    priority: int = 0
+    on_loss: str = "retry"
+    missed: int = 0
+    lateness: int = 0
 
     @property
     def fires(self) -> bool:
@@ -159,7 +169,11 @@ class Tables:
     ledger: dict[tuple[str, str, str], Entry] = field(default_factory=dict)
     schedules: dict[str, Schedule] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
+    cancels: dict[int, str] = field(default_factory=dict)
+    """Requests to cancel: the run's id, and why."""
     leases: dict[tuple[str, str], Lease] = field(default_factory=dict)
+    waiters: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """Who waits for a lock (scope, name, owner), and until when at the most."""
     fences: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     """The highest token known at a resource, and when one was seen there last."""
     token: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from onejob.stores.memory.tables import Ended, Rows, Run, Tables
+from onejob.stores.memory.tables import Ended, Replica, Rows, Run, Schedule, Tables
 
 #: How many ends, newest first, say which jobs ran lately.
 RECENT = 10_000
@@ -82,31 +82,45 @@ def view_jobs(tables: Tables, now: int) -> Rows:
     return rows
 
 
-def view_schedules(tables: Tables, now: int) -> Rows:
-    """Read every schedule by name."""
-    rows: Rows = []
-    for name, s in sorted(tables.schedules.items()):
-        declared = sum(
-            json.loads(replica.schedules).get(name) == s.definition
-            for replica in tables.live_replicas()
+def view_schedules(
+    tables: Tables, now: int, *, name: str, prefix: str, job: str, after: str, limit: int
+) -> Rows:
+    """Read schedules by name, from behind another."""
+    wanted = [
+        s
+        for _, s in sorted(tables.schedules.items())
+        if name in ("", s.name)
+        and s.name.startswith(prefix)
+        and job in ("", s.job)
+        and s.name > after
+    ]
+    return [
+        (
+            s.name,
+            s.job,
+            s.timing,
+            s.policy,
+            s.last,
+            s.next_fire,
+            s.paused,
+            s.broken,
+            s.dynamic,
+            s.args,
+            sum(_fires(replica, s) for replica in tables.live_replicas()),
+            s.missed,
+            s.lateness,
+            sum(r.schedule == s.name and r.expect_by < 0 for r in tables.runs.values()),
+            now,
         )
-        missed = sum(e.schedule == name and e.kind == "tick.missed" for e in tables.events)
-        rows.append(
-            (
-                name,
-                s.job,
-                s.timing,
-                s.policy,
-                s.last,
-                s.next_fire,
-                s.paused,
-                s.broken,
-                declared,
-                missed,
-                now,
-            )
-        )
-    return rows
+        for s in wanted[:limit]
+    ]
+
+
+def _fires(replica: Replica, schedule: Schedule) -> bool:
+    """Tell whether a replica fires a schedule."""
+    if schedule.dynamic:
+        return schedule.job in json.loads(replica.ticks)
+    return bool(json.loads(replica.schedules).get(schedule.name) == schedule.definition)
 
 
 def view_events(

@@ -17,6 +17,8 @@ from onejob.commands.views import EventView
 
 #: Commands whose bare integer is a token, and not a count.
 DRAW_A_TOKEN = {"effect_claim", "effect_claim_in_run", "effect_reclaim"}
+#: Commands that answer with the bare ids of runs.
+LIST_RUNS = {"run_cancel", "run_cancels"}
 #: Commands that promise no order of their rows.
 IN_NO_ORDER = {"run_enqueue", "replica_judge", "effect_read", "view_events"}
 
@@ -34,6 +36,8 @@ class Names:
         """Return an answer in which every drawn number has its name."""
         if command.name in DRAW_A_TOKEN:
             return self._named("token", answer)
+        if command.name in LIST_RUNS and isinstance(answer, tuple):
+            return [self._named("run", id) for id in answer]
         if command.name in IN_NO_ORDER:
             # Sorted by what all stores agree on, so that names are given in the same order.
             answer = sorted(answer, key=_agreed)

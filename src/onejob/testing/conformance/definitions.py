@@ -7,7 +7,15 @@ from dataclasses import replace
 from onejob.commands import replicas, schedules, views
 from onejob.commands.schedules import NewSchedule, Schedule
 from onejob.core.time import DAY, HOUR
-from onejob.testing.conformance.given import NOW, Run, defined, joined, step, stored
+from onejob.testing.conformance.given import (
+    NOW,
+    Run,
+    defined,
+    joined,
+    resumed,
+    step,
+    stored,
+)
 
 NEW = NewSchedule("nightly", "mail", '{"cron":"0 3 * * *"}', '{"x":1}', "nightly-2", "2", "", 42)
 
@@ -62,7 +70,7 @@ def test_a_new_definition_keeps_what_has_fired_and_the_pause_and_mends_what_was_
     read = defined(run)
     assert run(schedules.tick([step(read, NOW)], replica="a", now=NOW))
     assert run(schedules.mark_broken("nightly", revision=2, why="no such zone", now=NOW))
-    assert run(schedules.pause("nightly", paused=True, now=NOW))
+    assert run(schedules.pause("nightly", now=NOW))
 
     assert run(schedules.define(NEW, revision=stored(run).revision, now=NOW))
 
@@ -100,8 +108,8 @@ def test_live_replicas_say_which_definitions_they_declare(run: Run) -> None:
 def test_a_definition_and_a_pause_leave_events(run: Run) -> None:
     """P7"""
     defined(run)
-    assert run(schedules.pause("nightly", paused=True, now=NOW + 1))
-    assert run(schedules.pause("nightly", paused=False, now=NOW + 2))
+    assert run(schedules.pause("nightly", now=NOW + 1))
+    assert resumed(run, "nightly", now=NOW + 2)
 
     events = run(views.events(schedule="nightly"))
 
@@ -131,13 +139,13 @@ def test_a_refused_definition_leaves_no_event(run: Run) -> None:
 
 
 def test_a_schedule_that_nobody_defined_cannot_be_paused_or_broken(run: Run) -> None:
-    assert not run(schedules.pause("nightly", paused=True, now=NOW))
+    assert not run(schedules.pause("nightly", now=NOW))
     assert not run(schedules.mark_broken("nightly", revision=1, why="?", now=NOW))
 
 
 def test_only_the_revision_that_was_read_is_marked_broken(run: Run) -> None:
     read = defined(run)
-    assert run(schedules.pause("nightly", paused=False, now=NOW))
+    assert run(schedules.pause("nightly", now=NOW))
 
     assert not run(schedules.mark_broken("nightly", revision=read.revision, why="?", now=NOW))
     assert run(

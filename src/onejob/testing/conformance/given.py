@@ -125,15 +125,31 @@ def stored(run: Run, name: str = "nightly", *, now: int = NOW) -> Schedule:
     return schedule
 
 
+def resumed(run: Run, name: str = "nightly", *, now: int = NOW) -> bool:
+    """Let a paused schedule go on from the fire time that it has; tell whether it did."""
+    paused = stored(run, name, now=now)
+    return run(
+        schedules.resume(
+            name,
+            revision=paused.revision,
+            last=paused.last,
+            next_fire=paused.next_fire,
+            now=now,
+        )
+    )
+
+
 def fire(schedule: str, at: int, **fields: Any) -> Fire:
     """Return the run that a fire time asks for."""
     usual = {"job": "mail", "args": "{}", "queue": "default", "priority": 0, "on_loss": "retry"}
     return Fire(fire_key(schedule, Instant(at)), at, **{**usual, **fields})
 
 
-def step(schedule: Schedule, *fire_times: int, **fields: Any) -> Step:
+def step(
+    schedule: Schedule, *fire_times: int, shift: int = 0, expect: int = 0, **fields: Any
+) -> Step:
     """Return the step that fires these fire times of a schedule and moves it a day on."""
     last = max(fire_times, default=schedule.last)
     usual = {"last": last, "next_fire": schedule.next_fire + DAY}
-    fires = tuple(fire(schedule.name, at) for at in fire_times)
+    fires = tuple(fire(schedule.name, at, due=at + shift, expect=expect) for at in fire_times)
     return Step(schedule.name, schedule.revision, fires=fires, **{**usual, **fields})

@@ -293,7 +293,7 @@ def test_what_is_done_to_one_schedule_leaves_the_others(run: Run) -> None:
     other = defined(run, "b")
     told = run(views.events(schedule="b"))
 
-    assert run(schedules.pause("a", paused=True, now=NOW))
+    assert run(schedules.pause("a", now=NOW))
     assert run(schedules.mark_broken("a", revision=2, why="?", now=NOW))
 
     assert stored(run, "b") == other
@@ -306,7 +306,7 @@ def test_the_refused_leave_no_event_about_a_schedule(run: Run) -> None:
 
     assert not run(schedules.mark_broken("a", revision=9, why="?", now=NOW))
     assert not run(schedules.mark_broken("b", revision=1, why="?", now=NOW))
-    assert not run(schedules.pause("b", paused=True, now=NOW))
+    assert not run(schedules.pause("b", now=NOW))
     assert run(views.events()) == told
 
 
@@ -318,7 +318,9 @@ def test_a_skipped_fire_time_keeps_no_key(run: Run) -> None:
         now=NOW,
     )
     assert [one.answer for one in run(first)] == ["fired"]
-    late = schedules.Step("s", stored(run, "s").revision, NOW + 1, NOW, (_fire(NOW + 1),), "", 1)
+    late = schedules.Step(
+        "s", stored(run, "s").revision, NOW + 1, NOW, (_fire(NOW + 1),), overlap="skip"
+    )
 
     [skipped] = run(schedules.tick([late], replica="a", now=NOW + 1))
 

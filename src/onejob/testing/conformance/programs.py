@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from onejob.commands import ledger, replicas, runs, schedules, views
+from onejob.commands import overlap as runs_overlap
 from onejob.commands.command import Command
 from onejob.commands.ledger import NewEntry
 from onejob.commands.replicas import NewReplica
@@ -41,6 +42,7 @@ JOBS = ["bill", "mail", "ship"]
 QUEUES = ["default", "slow"]
 KEYS = [f"k{n}" for n in range(6)]
 SCHEDULES = ["hourly", "nightly", "weekly"]
+PUT = ["nightly", "tenant-1", "tenant-2"]
 SCOPES = ["inbox", "mail/k0"]
 EFFECTS = ["charge", "refund", "send"]
 MANY = 1_000
@@ -77,7 +79,8 @@ class Program:
             lambda world: views.replicas(now=now),
             lambda world: views.jobs(),
             lambda world: views.schedules(now=now),
-            lambda world: schedules.read(SCHEDULES, now=now),
+            lambda world: schedules.read([*SCHEDULES, *PUT], now=now),
+            lambda world: runs_overlap.asked(limit=MANY),
             lambda world: views.events(limit=MANY),
             lambda world: ledger.read(SCOPES[0], EFFECTS, now=now),
             lambda world: ledger.read(SCOPES[1], EFFECTS, now=now),
@@ -90,7 +93,8 @@ class Program:
     def _join(self, id: ReplicaId) -> Ask:
         declared = {name: f"{name}-{self._number(3)}" for name in self._some(SCHEDULES)}
         jobs = self._pick([JOBS, self._some(JOBS)])
-        new = NewReplica(id, "web", "host", 1, "", jobs, declared, LEASE)
+        ticks = self._some(JOBS)
+        new = NewReplica(id, "web", "host", 1, "", jobs, declared, LEASE, ticks)
         return self._same(replicas.join(new, now=self.now))
 
     def _replica(self) -> Ask:
@@ -128,6 +132,7 @@ class Program:
                 at=self._pick([None, None, self.now - HOUR, self.now + LEASE]),
                 delay=self._pick([0, 0, SECOND]),
                 on_loss=self._pick(["retry", "fail"]),
+                expect=self._pick([0, 0, SECOND, HOUR]),
                 fingerprint=self._pick(["", "f"]),
             )
             for key in keys
@@ -209,14 +214,75 @@ class Program:
     def _schedule(self) -> Ask:
         now, name = self.now, self._pick(SCHEDULES)
         plain = self._same(
-            *[schedules.read(SCHEDULES, now=now)] * 4,
-            schedules.due(self._some(SCHEDULES), limit=self._pick([1, MANY]), now=now),
+            *[schedules.read([*SCHEDULES, *PUT], now=now)] * 4,
+            schedules.due(
+                self._some(SCHEDULES),
+                self._some(JOBS),
+                limit=self._pick([1, MANY]),
+                skip=self._pick([0, 0, 1]),
+                now=now,
+            ),
             schedules.live_definitions(self._some(SCHEDULES)),
-            schedules.pause(name, paused=self._chance(), now=now),
+            *[schedules.pause(name, now=now)] * 2,
+            schedules.delete(name, now=now),
+            runs_overlap.release(now=now),
+            runs_overlap.late(limit=self._pick([1, MANY]), now=now),
+            runs_overlap.asked(limit=MANY),
         )
-        return self._pick(
-            [plain, plain, self._tick(), self._tick(), self._define(name), self._break(name)]
-        )
+        one = [self._define(name), self._put(), self._break(name), self._resume(name)]
+        return self._pick([plain, plain, *[self._tick() for _ in range(4)], *one, self._cancel()])
+
+    def _cancel(self) -> Ask:
+        now, numbers = self.now, [self._number(MANY) for _ in range(2)]
+        keep = self._pick([0, DAY])
+
+        def cancel(world: World) -> Command[Any]:
+            ids = {*[world.id(number) for number in numbers], *world.asked}
+            return runs_overlap.cancel(sorted(ids), keep=keep, now=now)
+
+        return cancel
+
+    def _resume(self, name: str) -> Ask:
+        now, missed = self.now, self._pick([("", 0), ('{"count":2}', 2)])
+
+        def resume(world: World) -> Command[Any]:
+            read = world.schedules.get(name)
+            return schedules.resume(
+                name,
+                revision=read.revision if read else 1,
+                last=now - HOUR,
+                next_fire=now + HOUR,
+                missed=missed[0],
+                missed_count=missed[1],
+                now=now,
+            )
+
+        return resume
+
+    def _put(self) -> Ask:
+        now, names = self.now, self._some(PUT)
+        job, definition, next_fire = self._pick(JOBS), f"p-{self._number(3)}", now - HOUR
+
+        def put(world: World) -> Command[Any]:
+            batch = [
+                schedules.PutSchedule(
+                    name=name,
+                    job=job,
+                    timing="{}",
+                    policy="{}",
+                    definition=definition,
+                    next_fire=next_fire,
+                    args='{"n":1}',
+                    queue="slow",
+                    priority=3,
+                    on_loss="fail",
+                    revision=world.schedules[name].revision if name in world.schedules else 0,
+                )
+                for name in names
+            ]
+            return schedules.put(batch, now=now)
+
+        return put
 
     def _break(self, name: str) -> Ask:
         now = self.now
@@ -231,7 +297,17 @@ class Program:
     def _define(self, name: str) -> Ask:
         now, definition = self.now, f"{name}-{self._number(3)}"
         next_fire = self._pick([now - HOUR, now, now + HOUR])
-        new = NewSchedule(name, self._pick(JOBS), "{}", "{}", definition, "", "", next_fire)
+        new = NewSchedule(
+            name,
+            self._pick(JOBS),
+            "{}",
+            "{}",
+            definition,
+            "",
+            "",
+            next_fire,
+            args=self._pick(["{}", '{"n":1}']),
+        )
 
         def define(world: World) -> Command[Any]:
             read = world.schedules.get(name)
@@ -240,11 +316,14 @@ class Program:
         return define
 
     def _tick(self) -> Ask:
-        now, names = self.now, self._some(SCHEDULES)
+        now, names = self.now, self._some([*SCHEDULES, *PUT[1:]])
         # On a grid, so that a fire time comes again; the last one is not due yet.
         grid = now // HOUR * HOUR
         fires = sorted(self._some([grid - HOUR, grid, now, now + 1]))
-        missed, unless_live = self._pick(["", '{"count":2}']), int(self._chance())
+        missed = self._pick([("", 0), ('{"count":2}', 2)])
+        overlap = self._pick(["skip", "queue", "allow", "cancel"])
+        shift, expect = self._pick([0, 0, SECOND]), self._pick([0, 0, SECOND, HOUR])
+        lost = self._chance()
         replica = self._pick(REPLICAS)
 
         def tick(world: World) -> Command[Any]:
@@ -252,12 +331,22 @@ class Program:
                 step(
                     schedule,
                     *fires,
-                    missed=missed,
-                    unless_live=unless_live,
+                    shift=shift,
+                    expect=expect,
+                    missed=missed[0],
+                    missed_count=missed[1],
+                    overlap=overlap,
                 )
                 for name, schedule in world.schedules.items()
                 if name in names
             ]
+            if lost:
+                gone = [
+                    schedules.LostTick(one.name, fire.fire_time, fire.job, fire.key)
+                    for one in steps
+                    for fire in one.fires
+                ]
+                return schedules.lost(gone, replica=replica, now=now)
             return schedules.tick(steps, replica=replica, now=now)
 
         return tick
@@ -310,7 +399,7 @@ class Program:
     def _look(self) -> Ask:
         jobs, queues, names = self._some(JOBS), self._some(QUEUES), self._some(SCHEDULES)
         return self._same(
-            replicas.look(jobs=jobs, queues=queues, schedules=names, now=self.now),
+            replicas.look(jobs=jobs, queues=queues, schedules=names, ticks=jobs, now=self.now),
             views.jobs(),
             views.schedules(now=self.now),
         )

@@ -169,14 +169,6 @@ def test_cancel_ends_what_is_not_running(run: Run, way_out: Settlement) -> None:
     assert claim(run, claimed.replica, now=NOW + HOUR) == ()
 
 
-def test_a_running_run_is_not_cancelled_under_its_holder(run: Run) -> None:
-    claimed = running(run)
-
-    assert not run(runs.cancel(claimed.id, keep=KEEP, now=NOW))
-    assert [view.state for view in run(views.runs())] == ["running"]
-    assert settle(run, claimed.claim, DONE)
-
-
 def test_a_run_cancelled_before_its_first_attempt_can_be_retried(run: Run) -> None:
     id = made(run, "k", keyed=True)
     assert run(runs.cancel(id, keep=KEEP, now=NOW))

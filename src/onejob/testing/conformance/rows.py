@@ -90,7 +90,7 @@ def test_an_open_pause_holds_up_its_own_schedule_and_no_other(
 ) -> None:
     paused, free = defined(run, "a"), defined(run, "b")
     person = row_sessions.open()
-    assert person.run(schedules.pause("a", paused=True, now=NOW))
+    assert person.run(schedules.pause("a", now=NOW))
 
     ticked = run(schedules.tick([step(paused, NOW), step(free, NOW)], replica="x", now=NOW))
     person.rollback()

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 
 from onejob.testing.conformance import (
+    cancel,
     claim,
     claims,
     definitions,
@@ -17,7 +18,9 @@ from onejob.testing.conformance import (
     kept_claims,
     leases,
     ledger,
+    overlap,
     purge,
+    put,
     retry,
     rows,
     settle,
@@ -36,7 +39,10 @@ SUBJECTS = (
     guards,
     sweep,
     definitions,
+    put,
     tick,
+    overlap,
+    cancel,
     ledger,
     effects,
     claims,

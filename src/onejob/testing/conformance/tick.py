@@ -21,6 +21,7 @@ from onejob.testing.conformance.given import (
     defined,
     fire,
     joined,
+    resumed,
     settle,
     step,
     stored,
@@ -174,7 +175,7 @@ def test_paused_and_broken_schedules_do_not_tick(run: Run) -> None:
     """Nor do they move on, or tell of fire times that they missed."""
     defined(run, "a")
     defined(run, "b")
-    assert run(schedules.pause("a", paused=True, now=NOW))
+    assert run(schedules.pause("a", now=NOW))
     assert run(schedules.mark_broken("b", revision=1, why="?", now=NOW))
     before, told = [stored(run, name) for name in ("a", "b")], run(views.events())
     steps = [step(schedule, NOW, missed="{}") for schedule in before]
@@ -187,9 +188,9 @@ def test_paused_and_broken_schedules_do_not_tick(run: Run) -> None:
 
 def test_a_resumed_schedule_ticks_again(run: Run) -> None:
     defined(run)
-    assert run(schedules.pause("nightly", paused=True, now=NOW))
+    assert run(schedules.pause("nightly", now=NOW))
     assert run(schedules.due(["nightly"], limit=10, now=NOW)).schedules == ()
-    assert run(schedules.pause("nightly", paused=False, now=NOW))
+    assert resumed(run, "nightly", now=NOW)
 
     [due] = run(schedules.due(["nightly"], limit=10, now=NOW)).schedules
     assert len(run(schedules.tick([step(due, NOW)], replica="x", now=NOW))) == 1
@@ -224,7 +225,7 @@ def test_an_overlap_is_skipped_and_recorded(run: Run) -> None:
     [first] = run(schedules.tick([step(defined(run), NOW)], replica="a", now=NOW))
     late = NOW + DAY
 
-    [second] = run(schedules.tick([step(stored(run), late, unless_live=1)], replica="b", now=late))
+    [second] = run(schedules.tick([step(stored(run), late, overlap="skip")], replica="b", now=late))
 
     assert second == Ticked("nightly", late, first.run_id, "skipped")
     assert len(run(views.runs(schedule="nightly"))) == 1
@@ -239,11 +240,11 @@ def test_a_running_run_is_in_the_way_and_an_ended_one_is_not(run: Run) -> None:
     [claimed] = claim(run, joined(run))
 
     [during] = run(
-        schedules.tick([step(stored(run), NOW + 1, unless_live=1)], replica="a", now=NOW + 1)
+        schedules.tick([step(stored(run), NOW + 1, overlap="skip")], replica="a", now=NOW + 1)
     )
     assert settle(run, claimed.claim, DONE)
     [after] = run(
-        schedules.tick([step(stored(run), NOW + 2, unless_live=1)], replica="a", now=NOW + 2)
+        schedules.tick([step(stored(run), NOW + 2, overlap="skip")], replica="a", now=NOW + 2)
     )
 
     assert (during.answer, after.answer) == ("skipped", "fired")
@@ -256,7 +257,7 @@ def test_a_run_that_waits_for_somebody_is_not_in_the_way(run: Run, way_out: Sett
     [claimed] = claim(run, joined(run))
     assert settle(run, claimed.claim, way_out)
 
-    again = step(stored(run), NOW + 1, unless_live=1)
+    again = step(stored(run), NOW + 1, overlap="skip")
     [ticked] = run(schedules.tick([again], replica="a", now=NOW + 1))
 
     assert ticked.answer == "fired"
@@ -266,7 +267,7 @@ def test_runs_of_other_schedules_and_by_hand_are_not_in_the_way(run: Run) -> Non
     run(schedules.tick([step(defined(run, "other"), NOW)], replica="a", now=NOW))
     assert run(runs.enqueue([runs.NewRun("mail", "by hand", "{}")], now=NOW))
 
-    [ticked] = run(schedules.tick([step(defined(run), NOW, unless_live=1)], replica="a", now=NOW))
+    [ticked] = run(schedules.tick([step(defined(run), NOW, overlap="skip")], replica="a", now=NOW))
 
     assert ticked.answer == "fired"
 
@@ -274,13 +275,14 @@ def test_runs_of_other_schedules_and_by_hand_are_not_in_the_way(run: Run) -> Non
 def test_missed_fire_times_leave_an_event(run: Run) -> None:
     """P7, D02"""
     missed = json.dumps({"count": 3, "from": NOW - DAY})
+    ticked = step(defined(run), NOW, missed=missed, missed_count=3)
 
-    run(schedules.tick([step(defined(run), NOW, missed=missed)], replica="a", now=NOW))
+    run(schedules.tick([ticked], replica="a", now=NOW))
 
     [event] = [e for e in run(views.events(schedule="nightly")) if e.kind == "tick.missed"]
     assert (event.job, event.replica, event.detail) == ("mail", "a", missed)
     [view] = run(views.schedules(now=NOW))
-    assert view.missed == 1
+    assert view.missed == 3
 
 
 def test_a_refused_tick_leaves_no_event(run: Run) -> None:

@@ -29,6 +29,7 @@ class World:
     entries: list[tuple[str, str, Token]] = field(default_factory=list)
     holders: list[LedgerClaim] = field(default_factory=list)
     schedules: dict[str, Schedule] = field(default_factory=dict)
+    asked: tuple[RunId, ...] = ()
 
     def ask(self, command: Command[Any]) -> Any:
         """Carry a command out, remember what can be used later, return the comparable answer."""
@@ -69,7 +70,10 @@ class World:
                 self.ids += [made.id for made in sorted(answer, key=lambda made: made.place)]
             case "schedule_tick":
                 ticks: Sequence[Ticked] = answer
-                self.ids += [RunId(one.run_id) for one in ticks if one.answer == "fired"]
+                made = [one for one in ticks if one.answer in ("fired", "queued")]
+                self.ids += [RunId(one.run_id) for one in made]
+            case "run_cancels":
+                self.asked = answer
             case "run_claim" | "run_claim_alone":
                 self.claims += answer
             case "claim_take" if isinstance(answer, Won):

@@ -1,7 +1,9 @@
 -- name: replica_join
 -- The same id joining again (a lost reply) changes nothing; a dead one stays dead.
-INSERT INTO {schema}replica AS r (id, name, host, pid, version, jobs, schedules, started, lease_until)
-VALUES (:id, :name, :host, :pid, :version, :jobs, :schedules, {now}, {now} + CAST(:lease AS bigint))
+INSERT INTO {schema}replica AS r (id, name, host, pid, version, jobs, schedules, ticks, started,
+                                  lease_until)
+VALUES (:id, :name, :host, :pid, :version, :jobs, :schedules, :ticks, {now},
+        {now} + CAST(:lease AS bigint))
     ON CONFLICT (id) DO UPDATE
    SET lease_until = EXCLUDED.lease_until
  WHERE r.dead_at = 0
@@ -41,9 +43,19 @@ SELECT {now},
          WHERE NOT EXISTS (SELECT 1 FROM {schema}replica
                             WHERE id = busy.replica AND dead_at = 0)),
        (SELECT COALESCE(min(due), 0) FROM {schema}run WHERE state = 'scheduled' AND deaths > 0),
-       (SELECT COALESCE(min(next_fire), 0) FROM {schema}schedule
-         WHERE next_fire > 0 AND paused = 0 AND broken = ''
-           AND name IN (SELECT jsonb_array_elements_text(CAST(:schedules AS jsonb)))),
+       (SELECT COALESCE(min(next_fire), 0)
+          FROM (SELECT next_fire FROM {schema}schedule
+                 WHERE next_fire > 0 AND paused = 0 AND broken = '' AND dynamic = 0
+                   AND name IN (SELECT jsonb_array_elements_text(CAST(:schedules AS jsonb)))
+                 UNION ALL
+                SELECT put.next_fire
+                  FROM jsonb_array_elements_text(CAST(:ticks AS jsonb)) AS mine(job)
+                 CROSS JOIN LATERAL (SELECT next_fire
+                                       FROM {schema}schedule
+                                      WHERE next_fire > 0 AND paused = 0 AND broken = ''
+                                        AND dynamic = 1 AND job = mine.job
+                                      ORDER BY next_fire
+                                      LIMIT 1) AS put) AS ahead),
        (SELECT count(*)
           FROM (SELECT job FROM (SELECT job FROM {schema}run
                                   WHERE state = 'scheduled' AND deaths = 0 AND due <= {now}
@@ -65,7 +77,16 @@ SELECT {now},
                               WHERE state = 'scheduled' AND deaths = 0
                                 AND queue = mine.queue AND priority = p.priority
                               ORDER BY due, id
-                              LIMIT 1) AS head)
+                              LIMIT 1) AS head),
+       (SELECT count(*) FROM (SELECT 1 FROM {schema}cancel LIMIT 1000) AS asked),
+       (SELECT count(*)
+          FROM (SELECT DISTINCT schedule FROM {schema}run
+                 WHERE state = 'waiting' AND behind > 0) AS free
+         WHERE NOT EXISTS (SELECT 1 FROM {schema}run
+                            WHERE schedule = free.schedule AND schedule <> '' AND behind = 0
+                              AND state IN ('scheduled', 'running', 'waiting'))),
+       (SELECT count(*) FROM (SELECT 1 FROM {schema}run
+                               WHERE expect_by > 0 AND expect_by <= {now} LIMIT 1000) AS late)
 
 -- name: replica_judge
 WITH lapsed AS MATERIALIZED (

@@ -6,7 +6,8 @@ WITH given AS MATERIALIZED (
   SELECT batch.*, nextval('{schema}run_id') AS id
     FROM jsonb_to_recordset(CAST(:batch AS jsonb))
       AS batch(place integer, job text, key text, args text, keyed integer, kind text, queue text,
-               priority integer, at bigint, delay bigint, on_loss text, fingerprint text)
+               priority integer, at bigint, delay bigint, on_loss text, fingerprint text,
+               expect bigint)
 ), named AS (
   INSERT INTO {schema}ledger (kind, scope, key, state, owner, run_id, claimed, fingerprint)
   SELECT kind, job, key, 'claimed', '', id, {now}, fingerprint
@@ -17,10 +18,10 @@ WITH given AS MATERIALIZED (
   RETURNING run_id
 ), made AS (
   INSERT INTO {schema}run (id, job, key, kind, keyed, queue, priority, state, due, wanted, created,
-                           on_loss, args)
+                           on_loss, args, expect_by)
   SELECT id, job, key, kind, keyed, queue, priority, 'scheduled',
          GREATEST(COALESCE(at, {now}) + delay, {now}), COALESCE(at, {now}) + delay, {now},
-         on_loss, args
+         on_loss, args, CASE WHEN expect > 0 THEN COALESCE(at, {now}) + delay + expect ELSE 0 END
     FROM given
    WHERE keyed = 0
       OR id IN (SELECT run_id FROM named)
@@ -112,7 +113,8 @@ SELECT id, token, replica, job, key, kind, queue, priority, due, wanted, attempt
 
 -- name: run_settle
 -- Only rows that are still running under this very (id, token, replica) move. Locked rows are
--- skipped, or one open fenced transaction would hold up a whole batch.
+-- skipped, or one open fenced transaction would hold up a whole batch. Where a run of a schedule
+-- gets out of the way, the first that waits behind it is scheduled in the same statement.
 WITH given AS (
   SELECT *
     FROM jsonb_to_recordset(CAST(:batch AS jsonb))
@@ -124,7 +126,8 @@ WITH given AS (
          r.attempt - COALESCE(given.refund, 0) AS attempt,
          r.deaths + COALESCE(given.deaths, 0) AS deaths,
          r.interrupted + COALESCE(given.interrupted, 0) AS interrupted,
-         r.attempt AS tried, given."to", given.delay, given.outcome, given.error, given.result
+         r.attempt AS tried, r.expect_by, given."to", given.delay, given.outcome, given.error,
+         given.result
     FROM given
     JOIN {schema}run AS r
       ON r.id = given.id
@@ -167,10 +170,45 @@ WITH given AS (
               AS text)
     FROM held
    WHERE outcome <> 'succeeded'
-   ORDER BY id
+   UNION ALL
+  SELECT {now}, 'run.late', job, key, id, token, replica, schedule,
+         CAST(jsonb_build_object('expected', expect_by, 'state', "to") AS text)
+    FROM held
+   WHERE expect_by > 0
+     AND expect_by < {now}
+     AND "to" = 'ended'
+   ORDER BY 5, 2
+), freed AS (
+  UPDATE {schema}run AS r
+     SET state = 'scheduled',
+         behind = 0,
+         due = GREATEST(r.due, {now})
+    FROM (SELECT DISTINCT schedule FROM held WHERE schedule <> '' AND "to" <> 'scheduled') AS free
+   CROSS JOIN LATERAL (SELECT id
+                         FROM {schema}run
+                        WHERE schedule = free.schedule
+                          AND state = 'waiting'
+                          AND behind > 0
+                        ORDER BY id
+                        LIMIT 1) AS first
+   WHERE r.id = first.id
+     AND r.state = 'waiting'
+     AND NOT EXISTS (SELECT 1
+                       FROM {schema}run AS other
+                      WHERE other.schedule = free.schedule
+                        AND other.schedule <> ''
+                        AND other.behind = 0
+                        AND other.state IN ('scheduled', 'running', 'waiting')
+                        AND other.id NOT IN (SELECT id FROM held WHERE "to" <> 'scheduled'))
+  RETURNING r.id
+), woken AS MATERIALIZED (
+  SELECT CAST(pg_notify('{schema}', '') AS text)
+   WHERE EXISTS (SELECT 1 FROM freed)
+     AND EXISTS (SELECT 1 FROM {schema}replica WHERE idle = 1 AND dead_at = 0)
 )
 SELECT id, token, replica
   FROM held
+ WHERE (SELECT count(*) FROM woken) >= 0
 
 -- name: run_standings
 SELECT id, token, replica, state
@@ -213,30 +251,6 @@ UPDATE {schema}run
                  AND state = 'running'
                  FOR NO KEY UPDATE SKIP LOCKED)
 RETURNING id
-
--- name: run_cancel
--- Only what is not running: a running attempt would write on, and is cancelled by its replica.
-WITH held AS MATERIALIZED (
-  SELECT *
-    FROM {schema}run
-   WHERE id = :id
-     AND state IN ('scheduled', 'parked', 'unknown')
-     FOR NO KEY UPDATE
-), ended AS (
-  INSERT INTO {schema}history (id, token, job, key, kind, keyed, queue, priority, due, wanted,
-                               created, attempt, deaths, interrupted, replica, started, ended,
-                               keep_until, outcome, on_loss, schedule, fire_time, args, error,
-                               progress)
-  SELECT id, nextval('{schema}token'), job, key, kind, keyed, queue, priority, due, wanted, created,
-         attempt, deaths, interrupted, replica, started, {now}, {now} + CAST(:keep AS bigint),
-         'cancelled', on_loss, schedule, fire_time, args, error, progress
-    FROM held
-), gone AS (
-  DELETE FROM {schema}run AS r
-   USING held
-   WHERE r.id = held.id
-)
-SELECT id FROM held
 
 -- name: run_retry
 -- Continues the same run from its latest end, while its key still belongs to it. The history row
@@ -287,50 +301,6 @@ UPDATE {schema}run
    AND token = :token
    AND state = 'unknown'
 RETURNING id
-
--- name: run_park
--- Looks only at the heads of what is due: an unknown job further back blocks nobody yet.
-WITH known AS (
-  SELECT jsonb_array_elements_text(CAST(jobs AS jsonb)) AS job
-    FROM {schema}replica
-   WHERE dead_at = 0
-), heads AS (
-  (SELECT id, job FROM {schema}run
-    WHERE state = 'scheduled' AND deaths = 0 AND due <= {now}
-    ORDER BY queue, priority, due, id LIMIT CAST(:limit AS bigint))
-   UNION ALL
-  (SELECT id, job FROM {schema}run
-    WHERE state = 'scheduled' AND deaths > 0 AND due <= {now}
-    ORDER BY queue, due, id LIMIT CAST(:limit AS bigint))
-), picked AS MATERIALIZED (
-  SELECT r.id
-    FROM {schema}run AS r
-   WHERE r.id IN (SELECT id FROM heads WHERE job NOT IN (SELECT job FROM known))
-     AND r.state = 'scheduled'
-   ORDER BY r.id
-     FOR NO KEY UPDATE SKIP LOCKED
-)
-UPDATE {schema}run AS r
-   SET state = 'parked'
-  FROM picked
- WHERE r.id = picked.id
-RETURNING r.id
-
--- name: run_unpark
-WITH picked AS MATERIALIZED (
-  SELECT id
-    FROM {schema}run
-   WHERE state = 'parked'
-     AND job IN (SELECT jsonb_array_elements_text(CAST(:jobs AS jsonb)))
-   ORDER BY id
-     FOR NO KEY UPDATE SKIP LOCKED
-)
-UPDATE {schema}run AS r
-   SET state = 'scheduled',
-       due = GREATEST(r.due, {now})
-  FROM picked
- WHERE r.id = picked.id
-RETURNING r.id
 
 -- name: run_purge
 -- A key goes with the last end of its run, never while the run lives or another end is kept.

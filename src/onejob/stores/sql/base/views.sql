@@ -82,15 +82,29 @@ SELECT named.job, CAST(COALESCE(live.scheduled, 0) AS bigint),
  ORDER BY named.job
 
 -- name: view_schedules
-SELECT s.name, s.job, s.timing, s.policy, s.last, s.next_fire, s.paused, s.broken,
+SELECT s.name, s.job, s.timing, s.policy, s.last, s.next_fire, s.paused, s.broken, s.dynamic,
+       s.args,
+       CASE WHEN s.dynamic = 1
+            THEN (SELECT count(*)
+                    FROM {schema}replica AS r
+                   WHERE r.dead_at = 0
+                     AND s.job IN (SELECT jsonb_array_elements_text(CAST(r.ticks AS jsonb))))
+            ELSE (SELECT count(*)
+                    FROM {schema}replica AS r
+                   WHERE r.dead_at = 0
+                     AND CAST(r.schedules AS jsonb) ->> s.name = s.definition) END,
+       s.missed, s.lateness,
        (SELECT count(*)
-          FROM {schema}replica AS r
-         WHERE r.dead_at = 0
-           AND CAST(r.schedules AS jsonb) ->> s.name = s.definition),
-       (SELECT count(*)
-          FROM {schema}event AS e
-         WHERE e.schedule = s.name AND e.schedule <> '' AND e.kind = 'tick.missed'), {now}
-  FROM {schema}schedule AS s
+          FROM {schema}run AS r
+         WHERE r.schedule = s.name AND r.schedule <> '' AND r.expect_by < 0), {now}
+  FROM (SELECT *
+          FROM {schema}schedule
+         WHERE (CAST(:name AS text) = '' OR name = :name)
+           AND (CAST(:prefix AS text) = '' OR left(name, length(CAST(:prefix AS text))) = :prefix)
+           AND (CAST(:job AS text) = '' OR job = :job)
+           AND (CAST(:after AS text) = '' OR name > :after)
+         ORDER BY name
+         LIMIT CAST(:limit AS bigint)) AS s
  ORDER BY s.name
 
 -- name: view_events

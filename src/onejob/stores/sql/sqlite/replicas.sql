@@ -9,9 +9,16 @@ SELECT {now},
          WHERE NOT EXISTS (SELECT 1 FROM {schema}replica
                             WHERE id = busy.replica AND dead_at = 0)),
        (SELECT COALESCE(min(due), 0) FROM {schema}run WHERE state = 'scheduled' AND deaths > 0),
-       (SELECT COALESCE(min(next_fire), 0) FROM {schema}schedule
-         WHERE next_fire > 0 AND paused = 0 AND broken = ''
-           AND name IN (SELECT value FROM json_each(:schedules))),
+       (SELECT COALESCE(min(next_fire), 0)
+          FROM (SELECT next_fire FROM {schema}schedule
+                 WHERE next_fire > 0 AND paused = 0 AND broken = '' AND dynamic = 0
+                   AND name IN (SELECT value FROM json_each(:schedules))
+                 UNION ALL
+                SELECT (SELECT min(next_fire)
+                          FROM {schema}schedule INDEXED BY {schema}schedule_dynamic
+                         WHERE next_fire > 0 AND paused = 0 AND broken = '' AND dynamic = 1
+                           AND job = mine.value)
+                  FROM json_each(:ticks) AS mine)),
        (SELECT count(*)
           FROM (SELECT job FROM (SELECT job FROM {schema}run
                                   WHERE state = 'scheduled' AND deaths = 0 AND due <= {now}
@@ -31,7 +38,17 @@ SELECT {now},
                                 AND queue = mine.value AND priority = p.value
                               ORDER BY due, id
                               LIMIT 1)), 0)
-          FROM json_each(:queues) AS mine, json_each('[0,1,2,3,4,5,6,7,8,9]') AS p)
+          FROM json_each(:queues) AS mine, json_each('[0,1,2,3,4,5,6,7,8,9]') AS p),
+       (SELECT count(*) FROM (SELECT 1 FROM {schema}cancel LIMIT 1000)),
+       (SELECT count(*)
+          FROM (SELECT DISTINCT schedule FROM {schema}run INDEXED BY {schema}run_behind
+                 WHERE state = 'waiting' AND behind > 0) AS free
+         WHERE NOT EXISTS (SELECT 1 FROM {schema}run
+                            WHERE schedule = free.schedule AND schedule <> '' AND behind = 0
+                              AND state IN ('scheduled', 'running', 'waiting'))),
+       (SELECT count(*) FROM (SELECT 1 FROM {schema}run INDEXED BY {schema}run_expect
+                               WHERE expect_by <> 0 AND expect_by > 0 AND expect_by <= {now}
+                               LIMIT 1000))
 
 -- name: replica_judge
 -- why: no row locks

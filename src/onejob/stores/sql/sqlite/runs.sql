@@ -11,14 +11,18 @@ SELECT json_extract(value, '$.kind'), json_extract(value, '$.job'), json_extract
 -- then
 -- answer
 INSERT INTO {schema}run (id, job, key, kind, keyed, queue, priority, state, due, wanted, created,
-                         on_loss, args)
+                         on_loss, args, expect_by)
 SELECT (SELECT value FROM {schema}counter WHERE name = 'run_id') + json_extract(b.value, '$.place') + 1,
        json_extract(b.value, '$.job'), json_extract(b.value, '$.key'),
        json_extract(b.value, '$.kind'), json_extract(b.value, '$.keyed'),
        json_extract(b.value, '$.queue'), json_extract(b.value, '$.priority'), 'scheduled',
        max(COALESCE(json_extract(b.value, '$.at'), {now}) + json_extract(b.value, '$.delay'), {now}),
        COALESCE(json_extract(b.value, '$.at'), {now}) + json_extract(b.value, '$.delay'), {now},
-       json_extract(b.value, '$.on_loss'), json_extract(b.value, '$.args')
+       json_extract(b.value, '$.on_loss'), json_extract(b.value, '$.args'),
+       CASE WHEN json_extract(b.value, '$.expect') > 0
+            THEN COALESCE(json_extract(b.value, '$.at'), {now}) + json_extract(b.value, '$.delay')
+               + json_extract(b.value, '$.expect')
+            ELSE 0 END
   FROM json_each(:batch) AS b
  WHERE json_extract(b.value, '$.keyed') = 0
     OR EXISTS (SELECT 1
@@ -134,6 +138,19 @@ SELECT {now}, 'attempt.' || json_extract(b.value, '$.outcome'), r.job, r.key, r.
    AND r.replica = json_extract(b.value, '$.replica')
    AND r.state = 'running'
  WHERE json_extract(b.value, '$.outcome') <> 'succeeded'
+ UNION ALL
+SELECT {now}, 'run.late', r.job, r.key, r.id, r.token, r.replica, r.schedule,
+       json_object('expected', r.expect_by, 'state', json_extract(b.value, '$.to'))
+  FROM json_each(:batch) AS b
+  JOIN {schema}run AS r
+    ON r.id = json_extract(b.value, '$.id')
+   AND r.token = json_extract(b.value, '$.token')
+   AND r.replica = json_extract(b.value, '$.replica')
+   AND r.state = 'running'
+ WHERE r.expect_by > 0
+   AND r.expect_by < {now}
+   AND json_extract(b.value, '$.to') = 'ended'
+ ORDER BY 5, 2
 -- then
 DELETE FROM {schema}run
  WHERE id IN (SELECT r.id
@@ -159,6 +176,22 @@ UPDATE {schema}run AS r
    AND r.replica = json_extract(b.value, '$.replica')
    AND r.state = 'running'
    AND json_extract(b.value, '$.to') <> 'ended'
+-- then
+UPDATE {schema}run
+   SET state = 'scheduled',
+       behind = 0,
+       due = max(due, {now})
+ WHERE id IN (SELECT first.id
+                FROM (SELECT schedule, min(id) AS id
+                        FROM {schema}run INDEXED BY {schema}run_behind
+                       WHERE state = 'waiting' AND behind > 0
+                       GROUP BY schedule) AS first
+               WHERE NOT EXISTS (SELECT 1
+                                   FROM {schema}run AS other
+                                  WHERE other.schedule = first.schedule
+                                    AND other.schedule <> ''
+                                    AND other.behind = 0
+                                    AND other.state IN ('scheduled', 'running', 'waiting')))
 
 -- name: run_standings
 -- why: json_each
@@ -189,30 +222,6 @@ UPDATE {schema}run
    AND token = :token
    AND replica = :replica
    AND state = 'running'
-RETURNING id
-
--- name: run_cancel
--- why: no data-modifying CTEs
-INSERT INTO {schema}history (id, token, job, key, kind, keyed, queue, priority, due, wanted,
-                             created, attempt, deaths, interrupted, replica, started, ended,
-                             keep_until, outcome, on_loss, schedule, fire_time, args, error,
-                             progress)
-SELECT id, (SELECT value FROM {schema}counter WHERE name = 'token') + 1, job, key, kind, keyed,
-       queue, priority, due, wanted, created, attempt, deaths, interrupted, replica, started,
-       {now}, {now} + :keep, 'cancelled', on_loss, schedule, fire_time, args, error, progress
-  FROM {schema}run
- WHERE id = :id
-   AND state IN ('scheduled', 'parked', 'unknown')
--- then
-UPDATE {schema}counter
-   SET value = value + changes()
- WHERE name = 'token'
-   AND changes() > 0
--- then
--- answer
-DELETE FROM {schema}run
- WHERE id = :id
-   AND state IN ('scheduled', 'parked', 'unknown')
 RETURNING id
 
 -- name: run_retry
@@ -252,33 +261,6 @@ UPDATE {schema}run
        deaths = 0
  WHERE id = :id
    AND state IN ('parked', 'unknown', 'retrying')
-RETURNING id
-
--- name: run_park
--- why: json_each, no row locks
-UPDATE {schema}run
-   SET state = 'parked'
- WHERE state = 'scheduled'
-   AND id IN (SELECT id
-                FROM (SELECT id, job FROM {schema}run INDEXED BY {schema}run_claim
-                       WHERE state = 'scheduled' AND deaths = 0 AND due <= {now} LIMIT :limit)
-               WHERE job NOT IN (SELECT j.value FROM {schema}replica AS r, json_each(r.jobs) AS j
-                                  WHERE r.dead_at = 0)
-               UNION ALL
-              SELECT id
-                FROM (SELECT id, job FROM {schema}run INDEXED BY {schema}run_alone
-                       WHERE state = 'scheduled' AND deaths > 0 AND due <= {now} LIMIT :limit)
-               WHERE job NOT IN (SELECT j.value FROM {schema}replica AS r, json_each(r.jobs) AS j
-                                  WHERE r.dead_at = 0))
-RETURNING id
-
--- name: run_unpark
--- why: json_each, no row locks
-UPDATE {schema}run
-   SET state = 'scheduled',
-       due = max(due, {now})
- WHERE state = 'parked'
-   AND job IN (SELECT value FROM json_each(:jobs))
 RETURNING id
 
 -- name: run_purge

@@ -1,11 +1,12 @@
 -- name: schedule_read
 -- why: json_each
 SELECT {now}, s.name, s.job, s.timing, s.policy, s.definition, s.version, s.superseded, s.last,
-       s.next_fire, s.paused, s.broken, s.revision
+       s.next_fire, s.paused, s.broken, s.revision, s.dynamic, s.args, s.queue, s.priority,
+       s.on_loss
   FROM {schema}schedule AS s
  WHERE s.name IN (SELECT value FROM json_each(:names))
  UNION ALL
-SELECT {now}, '', '', '', '', '', '', '', 0, 0, 0, '', 0
+SELECT {now}, '', '', '', '', '', '', '', 0, 0, 0, '', 0, 0, '', '', 0, ''
  ORDER BY 2
 
 -- name: schedule_live_definitions
@@ -19,8 +20,9 @@ SELECT declared.key, declared.value
 -- why: no data-modifying CTEs
 -- answer
 INSERT INTO {schema}schedule AS s (name, job, timing, policy, definition, version, superseded,
-                                   next_fire, changed)
-SELECT :name, :job, :timing, :policy, :definition, :version, :superseded, :next_fire, {now}
+                                   next_fire, missed, args, queue, priority, on_loss, changed)
+SELECT :name, :job, :timing, :policy, :definition, :version, :superseded, :next_fire,
+       :missed_count, :args, :queue, :priority, :on_loss, {now}
  WHERE :revision = 0
     OR EXISTS (SELECT 1 FROM {schema}schedule WHERE name = :name)
     ON CONFLICT (name) DO UPDATE
@@ -31,10 +33,16 @@ SELECT :name, :job, :timing, :policy, :definition, :version, :superseded, :next_
        version = EXCLUDED.version,
        superseded = EXCLUDED.superseded,
        next_fire = EXCLUDED.next_fire,
+       missed = s.missed + EXCLUDED.missed,
+       args = EXCLUDED.args,
+       queue = EXCLUDED.queue,
+       priority = EXCLUDED.priority,
+       on_loss = EXCLUDED.on_loss,
        broken = '',
        revision = s.revision + 1,
        changed = EXCLUDED.changed
  WHERE s.revision = :revision
+   AND s.dynamic = 0
 RETURNING name
 -- then
 INSERT INTO {schema}event (at, kind, job, key, schedule, detail)
@@ -49,117 +57,57 @@ SELECT {now}, 'tick.missed', job, '', name, :missed
    AND name = :name
    AND :missed <> ''
 
--- name: schedule_due
--- why: json_each
-SELECT {now}, s.name, s.job, s.timing, s.policy, s.definition, s.version, s.superseded, s.last,
-       s.next_fire, s.paused, s.broken, s.revision
-  FROM (SELECT *
-          FROM {schema}schedule
-         WHERE next_fire > 0
-           AND paused = 0
-           AND broken = ''
-           AND next_fire <= {now}
-           AND name IN (SELECT value FROM json_each(:names))
-         ORDER BY name
-         LIMIT :limit) AS s
- UNION ALL
-SELECT {now}, '', '', '', '', '', '', '', 0, 0, 0, '', 0
- ORDER BY 2
-
--- name: schedule_tick
--- why: no data-modifying CTEs; what fires is worked out once into a table of this connection
-CREATE TEMP TABLE IF NOT EXISTS {schema}fire (
-  n INTEGER, name TEXT, fire_time INTEGER, job TEXT, key TEXT, args TEXT, queue TEXT,
-  priority INTEGER, on_loss TEXT, run_id INTEGER, by INTEGER, answer TEXT
-)
+-- name: schedule_put
+-- why: no data-modifying CTEs, json_each; what is refused is left out of a table of this connection
+CREATE TEMP TABLE IF NOT EXISTS {schema}put (name TEXT PRIMARY KEY, given TEXT)
 -- then
-DELETE FROM temp.{schema}fire
+DELETE FROM temp.{schema}put
 -- then
-INSERT INTO temp.{schema}fire (n, name, fire_time, job, key, args, queue, priority, on_loss, run_id,
-                               by, answer)
-SELECT n, name, fire_time, job, key, args, queue, priority, on_loss,
-       (SELECT value FROM {schema}counter WHERE name = 'run_id') + fires.n,
-       CASE WHEN fires.unless_live = 1
-            THEN COALESCE((SELECT min(r.id) FROM {schema}run AS r
-                            WHERE r.schedule = fires.name AND r.schedule <> ''
-                              AND r.state IN ('scheduled', 'running')), 0)
-            ELSE 0 END,
-       'known'
-  FROM (SELECT row_number() OVER (ORDER BY s.name, f.key) AS n, s.name,
-               json_extract(f.value, '$.fire_time') AS fire_time,
-               json_extract(f.value, '$.job') AS job, json_extract(f.value, '$.key') AS key,
-               json_extract(f.value, '$.args') AS args, json_extract(f.value, '$.queue') AS queue,
-               json_extract(f.value, '$.priority') AS priority,
-               json_extract(f.value, '$.on_loss') AS on_loss,
-               json_extract(b.value, '$.unless_live') AS unless_live
-          FROM json_each(:batch) AS b
-          JOIN {schema}schedule AS s
-            ON s.name = json_extract(b.value, '$.name')
-           AND s.revision = json_extract(b.value, '$.revision')
-           AND s.paused = 0
-           AND s.broken = ''
-          JOIN json_each(b.value, '$.fires') AS f
-         WHERE NOT EXISTS (SELECT 1 FROM json_each(b.value, '$.fires') AS early
-                            WHERE json_extract(early.value, '$.fire_time') > {now})) AS fires
--- then
-INSERT INTO {schema}ledger (kind, scope, key, state, owner, run_id, claimed)
-SELECT 'schedule', job, key, 'claimed', :replica, run_id, {now}
-  FROM temp.{schema}fire
- WHERE by = 0
-    ON CONFLICT (kind, scope, key) DO NOTHING
--- then
-UPDATE temp.{schema}fire AS f
-   SET answer = CASE WHEN f.by > 0 THEN 'skipped' ELSE 'fired' END
- WHERE f.by > 0
-    OR EXISTS (SELECT 1 FROM {schema}ledger AS l
-                WHERE l.kind = 'schedule' AND l.scope = f.job AND l.key = f.key
-                  AND l.run_id = f.run_id)
--- then
-INSERT INTO {schema}run (id, job, key, kind, keyed, queue, priority, state, due, wanted, created,
-                         on_loss, schedule, fire_time, args)
-SELECT run_id, job, key, 'schedule', 1, queue, priority, 'scheduled', {now}, fire_time, {now},
-       on_loss, name, fire_time, args
-  FROM temp.{schema}fire
- WHERE answer = 'fired'
--- then
-INSERT INTO {schema}event (at, kind, job, key, run_id, replica, schedule, detail)
-SELECT {now}, 'tick.' || answer, job, key, by, :replica, name,
-       json_object('fire_time', fire_time, 'by', by)
-  FROM temp.{schema}fire
- WHERE answer <> 'fired'
--- then
-INSERT INTO {schema}event (at, kind, job, key, run_id, replica, schedule, detail)
-SELECT {now}, 'tick.missed', s.job, '', 0, :replica, s.name, json_extract(b.value, '$.missed')
+INSERT INTO temp.{schema}put (name, given)
+SELECT json_extract(b.value, '$.name'), b.value
   FROM json_each(:batch) AS b
-  JOIN {schema}schedule AS s
-    ON s.name = json_extract(b.value, '$.name')
-   AND s.revision = json_extract(b.value, '$.revision')
-   AND s.paused = 0
-   AND s.broken = ''
- WHERE json_extract(b.value, '$.missed') <> ''
-   AND NOT EXISTS (SELECT 1 FROM json_each(b.value, '$.fires') AS early
-                    WHERE json_extract(early.value, '$.fire_time') > {now})
+  LEFT JOIN {schema}schedule AS s ON s.name = json_extract(b.value, '$.name')
+ WHERE CASE WHEN s.name IS NULL THEN json_extract(b.value, '$.revision') = 0
+            ELSE s.dynamic = 1 AND s.revision = json_extract(b.value, '$.revision') END
 -- then
-UPDATE {schema}schedule AS s
-   SET last = max(s.last, json_extract(b.value, '$.last')),
-       next_fire = json_extract(b.value, '$.next_fire'),
-       revision = s.revision + 1
-  FROM json_each(:batch) AS b
- WHERE s.name = json_extract(b.value, '$.name')
-   AND s.revision = json_extract(b.value, '$.revision')
-   AND s.paused = 0
-   AND s.broken = ''
-   AND NOT EXISTS (SELECT 1 FROM json_each(b.value, '$.fires') AS early
-                    WHERE json_extract(early.value, '$.fire_time') > {now})
+INSERT INTO {schema}schedule AS s (name, job, timing, policy, definition, version, superseded,
+                                   next_fire, missed, args, queue, priority, on_loss, dynamic,
+                                   revision, changed)
+SELECT name, json_extract(given, '$.job'), json_extract(given, '$.timing'),
+       json_extract(given, '$.policy'), json_extract(given, '$.definition'), '', '[]',
+       json_extract(given, '$.next_fire'), json_extract(given, '$.missed_count'),
+       json_extract(given, '$.args'), json_extract(given, '$.queue'),
+       json_extract(given, '$.priority'), json_extract(given, '$.on_loss'), 1,
+       json_extract(given, '$.revision') + 1, {now}
+  FROM temp.{schema}put
+ WHERE true
+    ON CONFLICT (name) DO UPDATE
+   SET job = EXCLUDED.job,
+       timing = EXCLUDED.timing,
+       policy = EXCLUDED.policy,
+       definition = EXCLUDED.definition,
+       next_fire = EXCLUDED.next_fire,
+       missed = s.missed + EXCLUDED.missed,
+       args = EXCLUDED.args,
+       queue = EXCLUDED.queue,
+       priority = EXCLUDED.priority,
+       on_loss = EXCLUDED.on_loss,
+       broken = '',
+       revision = EXCLUDED.revision,
+       changed = EXCLUDED.changed
 -- then
-UPDATE {schema}counter
-   SET value = value + (SELECT count(*) FROM temp.{schema}fire)
- WHERE name = 'run_id'
+INSERT INTO {schema}event (at, kind, job, key, schedule, detail)
+SELECT {now}, 'schedule.defined', json_extract(given, '$.job'), '', name,
+       json_extract(given, '$.definition')
+  FROM temp.{schema}put
+-- then
+INSERT INTO {schema}event (at, kind, job, key, schedule, detail)
+SELECT {now}, 'tick.missed', json_extract(given, '$.job'), '', name, json_extract(given, '$.missed')
+  FROM temp.{schema}put
+ WHERE json_extract(given, '$.missed') <> ''
 -- then
 -- answer
-SELECT name, fire_time, CASE WHEN answer = 'fired' THEN run_id ELSE by END, answer
-  FROM temp.{schema}fire
- ORDER BY name, fire_time
+SELECT name FROM temp.{schema}put ORDER BY name
 
 -- name: schedule_broken
 -- why: no data-modifying CTEs
@@ -178,18 +126,66 @@ SELECT {now}, 'schedule.broken', job, '', name, :why
    AND name = :name
 
 -- name: schedule_pause
--- why: no data-modifying CTEs
--- answer
+-- why: no data-modifying CTEs; the event is written first, from what the next step will find
+INSERT INTO {schema}event (at, kind, job, key, schedule)
+SELECT {now}, 'schedule.paused', job, '', name
+  FROM {schema}schedule
+ WHERE name = :name
+   AND paused = 0
+-- then
 UPDATE {schema}schedule
-   SET paused = :paused,
+   SET paused = 1,
        revision = revision + 1,
        changed = {now}
  WHERE name = :name
+   AND paused = 0
+-- then
+-- answer
+SELECT name FROM {schema}schedule WHERE name = :name AND paused = 1
+
+-- name: schedule_resume
+-- why: no data-modifying CTEs
+-- answer
+UPDATE {schema}schedule
+   SET paused = 0,
+       last = max(last, :last),
+       next_fire = :next_fire,
+       missed = missed + :missed_count,
+       revision = revision + 1,
+       changed = {now}
+ WHERE name = :name
+   AND paused = 1
+   AND revision = :revision
 RETURNING name
 -- then
-INSERT INTO {schema}event (at, kind, job, key, schedule)
-SELECT {now}, CASE WHEN paused = 1 THEN 'schedule.paused' ELSE 'schedule.resumed' END, job, '',
-       name
+INSERT INTO {schema}event (at, kind, job, key, schedule, detail)
+SELECT {now}, 'schedule.resumed', job, '', name, ''
   FROM {schema}schedule
  WHERE changes() > 0
    AND name = :name
+ UNION ALL
+SELECT {now}, 'tick.missed', job, '', name, :missed
+  FROM {schema}schedule
+ WHERE changes() > 0
+   AND name = :name
+   AND :missed <> ''
+
+-- name: schedule_delete
+-- why: no data-modifying CTEs, json_each; the event is written first, from what the next step finds
+INSERT INTO {schema}event (at, kind, job, key, schedule)
+SELECT {now}, 'schedule.deleted', s.job, '', s.name
+  FROM {schema}schedule AS s
+ WHERE s.name = :name
+   AND (s.dynamic = 1
+        OR NOT EXISTS (SELECT 1
+                         FROM {schema}replica AS r, json_each(r.schedules) AS declared
+                        WHERE r.dead_at = 0 AND declared.key = s.name))
+-- then
+-- answer
+DELETE FROM {schema}schedule AS s
+ WHERE s.name = :name
+   AND (s.dynamic = 1
+        OR NOT EXISTS (SELECT 1
+                         FROM {schema}replica AS r, json_each(r.schedules) AS declared
+                        WHERE r.dead_at = 0 AND declared.key = s.name))
+RETURNING name

@@ -28,15 +28,29 @@ SELECT named.job, COALESCE(live.scheduled, 0), COALESCE(live.running, 0),
  ORDER BY named.job
 
 -- name: view_schedules
--- why: json_each
-SELECT s.name, s.job, s.timing, s.policy, s.last, s.next_fire, s.paused, s.broken,
+-- why: json_each, substr
+SELECT s.name, s.job, s.timing, s.policy, s.last, s.next_fire, s.paused, s.broken, s.dynamic,
+       s.args,
+       CASE WHEN s.dynamic = 1
+            THEN (SELECT count(*)
+                    FROM {schema}replica AS r, json_each(r.ticks) AS known
+                   WHERE r.dead_at = 0 AND known.value = s.job)
+            ELSE (SELECT count(*)
+                    FROM {schema}replica AS r, json_each(r.schedules) AS declared
+                   WHERE r.dead_at = 0 AND declared.key = s.name
+                     AND declared.value = s.definition) END,
+       s.missed, s.lateness,
        (SELECT count(*)
-          FROM {schema}replica AS r, json_each(r.schedules) AS declared
-         WHERE r.dead_at = 0 AND declared.key = s.name AND declared.value = s.definition),
-       (SELECT count(*)
-          FROM {schema}event AS e
-         WHERE e.schedule = s.name AND e.schedule <> '' AND e.kind = 'tick.missed'), {now}
-  FROM {schema}schedule AS s
+          FROM {schema}run AS r
+         WHERE r.schedule = s.name AND r.schedule <> '' AND r.expect_by < 0), {now}
+  FROM (SELECT *
+          FROM {schema}schedule
+         WHERE (:name = '' OR name = :name)
+           AND (:prefix = '' OR substr(name, 1, length(:prefix)) = :prefix)
+           AND (:job = '' OR job = :job)
+           AND (:after = '' OR name > :after)
+         ORDER BY name
+         LIMIT :limit) AS s
  ORDER BY s.name
 
 -- name: view_runs
