@@ -16,8 +16,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 from uuid import uuid4
 
 from onejob import forking
@@ -28,6 +27,7 @@ from onejob.core.guarding import Tick, look_again
 from onejob.core.run import error_text
 from onejob.core.time import Span
 from onejob.errors import OutcomeUnknown, StoreError, UsageError
+from onejob.permits import Answer, Counts, Later, Leave, Permit, UnknownTick
 from onejob.runtime.events import log
 from onejob.runtime.held import Held
 from onejob.runtime.waiting_room import WaitingRoom
@@ -37,59 +37,6 @@ T = TypeVar("T")
 
 OnStoreDown: TypeAlias = Literal["skip", "fire"]
 OnUnknown: TypeAlias = Literal["skip", "fire"]
-
-
-@dataclass(frozen=True, slots=True)
-class Permit:
-    """This process may fire the tick. Without a claim: the store is down, and its user said so."""
-
-    tick: Tick
-    claim: LedgerClaim | None
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """Somebody else is about to fire it, or fires it now: ask again after ``wait``."""
-
-    tick: Tick
-    wait: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """It is not to be fired here, and ``why``."""
-
-    tick: Tick
-    why: str
-
-
-Answer: TypeAlias = Permit | Later | Leave
-
-
-@dataclass(slots=True)
-class Counts:
-    """What became of the ticks that this process saw. ``unknown``: see :meth:`Guard.unknown`."""
-
-    fired: int = 0
-    refused: int = 0
-    waited: int = 0
-    taken_over: int = 0
-    failed: int = 0
-    unknown: int = 0
-    skipped_store_down: int = 0
-    fired_store_down: int = 0
-    disabled: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownTick:
-    """A tick of which nobody knows whether it fired: its replica had begun, and was not heard of
-    again."""
-
-    schedule: str
-    key: str
-    owner: str
-    since: int
 
 
 class Guard:
@@ -121,8 +68,7 @@ class Guard:
         self.room = WaitingRoom(threaded=True)
 
     def __repr__(self) -> str:
-        shown = (f"{f.name}={value}" for f in fields(Counts) if (value := _of(self.counts, f.name)))
-        return f"<Guard {' '.join(shown) or 'without a tick so far'}>"
+        return f"<Guard {self.counts}>"
 
     def unknown(self, *, limit: int = 50) -> list[UnknownTick]:
         """Return ticks of all guarded schedulers of this store of which nobody knows whether they
@@ -197,6 +143,9 @@ class Guard:
         try:
             taken = self._sure(command)
         except StoreError as error:
+            if again:
+                # Somebody else has it: not ours to fire, whatever its user said.
+                return Later(tick, services.lease)
             return self._without_store(tick, None, error)
         self._store_is_back()
         return self._judge(tick, taken, owner, services.lease, again)
@@ -347,7 +296,7 @@ class Guard:
 
     def _count(self, name: str) -> None:
         with self._lock:
-            setattr(self.counts, name, _of(self.counts, name) + 1)
+            self.counts.add(name)
 
     # This process
 
@@ -366,8 +315,3 @@ class Guard:
 def _overtaken(tick: Tick, busy: Busy) -> bool:
     """Tell whether the next tick of an interval comes before a claim on this one could lapse."""
     return tick.spacing > 0 and busy.since + tick.spacing <= busy.until
-
-
-def _of(counts: Any, name: str) -> int:
-    value: int = getattr(counts, name)
-    return value

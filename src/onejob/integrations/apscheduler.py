@@ -30,9 +30,10 @@ from onejob.core import guarding
 from onejob.core.guarding import Name, Tick
 from onejob.core.time import SECOND, Span, instant
 from onejob.errors import UsageError
-from onejob.guards import Guard, Permit
+from onejob.guards import Guard
 from onejob.integrations.guard import require
 from onejob.integrations.namesakes import Namesakes
+from onejob.permits import Permit
 from onejob.runtime.events import log
 
 LIBRARY = "apscheduler"

@@ -15,9 +15,10 @@ from typing import Any
 from onejob.core import guarding
 from onejob.core.guarding import Name, Tick
 from onejob.core.time import HOUR, Span, instant
-from onejob.guards import Guard, Permit
+from onejob.guards import Guard
 from onejob.integrations.guard import require
 from onejob.integrations.namesakes import Namesakes
+from onejob.permits import Permit
 
 LIBRARY = "schedule"
 

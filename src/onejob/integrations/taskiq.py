@@ -22,8 +22,9 @@ from onejob.core import guarding
 from onejob.core.guarding import Name, Tick
 from onejob.core.last_match import last_matching_minute
 from onejob.core.time import MINUTE, SECOND, Instant, Span, instant
-from onejob.guards import Guard, Later, Permit
+from onejob.guards import Guard
 from onejob.integrations.guard import require
+from onejob.permits import Later, Permit
 from onejob.runtime.events import log
 
 LIBRARY = "taskiq"
