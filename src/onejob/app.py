@@ -35,12 +35,10 @@ from onejob.opening import open_store, say
 from onejob.outside import Outside
 from onejob.period import Periods
 from onejob.queue import Runs
-from onejob.runtime.clock import SystemClock
 from onejob.runtime.events import Events, log
-from onejob.runtime.renewer import Renewer
 from onejob.runtime.settings import Settings
 from onejob.schedules import Schedules
-from onejob.services import Services
+from onejob.services import Services, holding
 from onejob.serving import Background, Serving
 from onejob.stores import migrate
 from onejob.stores.protocol import Store
@@ -184,12 +182,7 @@ class App(Definitions):
                     keep_effects=self._settings.keep_effects,
                     events=self.events,
                     wake=self._wake,
-                    clock=(clock := SystemClock()),
-                    renewer=Renewer(
-                        lambda patience: store.lane(patience=patience),
-                        clock=clock,
-                        events=self.events,
-                    ),
+                    **holding(store, self.events),
                 )
             return self._opened
 
@@ -280,9 +273,7 @@ class App(Definitions):
         with self._lock:
             opened, self._opened = self._opened, None
         if opened is not None:
-            opened.renewer.close()
-            opened.astore.close()
-            opened.store.close()
+            opened.close()
 
     @asynccontextmanager
     async def lifespan(self, host: object = None) -> AsyncIterator[None]:

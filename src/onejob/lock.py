@@ -76,7 +76,7 @@ class Lock:
     async def __aenter__(self) -> AsyncLease:
         services = self._open()
         asking = self._asking(services)
-        held = await atake(asking, services, self._waiters, self._give_back)
+        held = await atake(asking, services, self._waiters)
         return self._entered(AsyncLease(held, services), asyncio.current_task())
 
     async def __aexit__(
@@ -183,9 +183,6 @@ class Lock:
         if not isinstance(trouble, StoreError):
             raise trouble
         services.events.emit("store.trouble", doing="release", error=str(trouble))
-
-    def _give_back(self, held: Held) -> None:
-        self._open().renewer.release_later(leases.release(held.grip), ttl=held.ttl)
 
 
 def _teller(

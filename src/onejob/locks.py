@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from onejob.commands import leases
-from onejob.core.hold import Standing
+from onejob.core.hold import Listed, Standing
 from onejob.core.names import check_name
 from onejob.core.run import storable
 from onejob.core.time import Instant, moment
@@ -35,6 +35,7 @@ class LockInfo:
     holder: str
     since: datetime | None
     until: datetime | None
+    waiting: int
     protects: tuple[str, ...]
 
 
@@ -91,32 +92,32 @@ def broken(app: str, name: str, reason: str, *, by: str) -> Steps[LockInfo]:
     check_name(name, what="lock name")
     if not isinstance(reason, str) or not reason.strip():
         raise UsageError("reason is blank. Say why the lock is broken: others will read it.")
-    taken: tuple[Standing, ...] = yield leases.listed(scope=app, name=name, limit=1)
+    taken: tuple[Listed, ...] = yield leases.listed(scope=app, name=name, limit=1)
     if not taken:
         raise LookupError(f"lock {name!r} of {app!r} is not taken: there is nothing to break.")
-    asked = leases.break_(app, name, token=taken[0].token, by=by, reason=storable(reason))
+    asked = leases.break_(app, name, token=taken[0].standing.token, by=by, reason=storable(reason))
     after: Standing | None = yield asked
     if after is None:
         raise Refused(
             f"lock {name!r} changed hands meanwhile, or a fenced transaction of its holder is "
             "open (the store ends one that sits idle for a lease). Look at it again."
         )
-    return info(after)
+    return info(after, taken[0].waiting)
 
 
 def _list(app: str, limit: int) -> Steps[list[LockInfo]]:
     check_count(limit, what="limit", most=LISTED_MAX)
-    found: tuple[Standing, ...] = yield leases.listed(scope=app, limit=limit)
-    return [info(standing) for standing in found]
+    found: tuple[Listed, ...] = yield leases.listed(scope=app, limit=limit)
+    return [info(one.standing, one.waiting) for one in found]
 
 
 def _get(app: str, name: str) -> Steps[LockInfo | None]:
     check_name(name, what="lock name")
-    found: tuple[Standing, ...] = yield leases.listed(scope=app, name=name, free=True, limit=1)
-    return info(found[0]) if found else None
+    found: tuple[Listed, ...] = yield leases.listed(scope=app, name=name, free=True, limit=1)
+    return info(found[0].standing, found[0].waiting) if found else None
 
 
-def info(standing: Standing) -> LockInfo:
+def info(standing: Standing, waiting: int) -> LockInfo:
     """Show a lock to people."""
     return LockInfo(
         name=standing.name,
@@ -126,6 +127,7 @@ def info(standing: Standing) -> LockInfo:
         holder=standing.holder,
         since=_moment(standing.acquired),
         until=_moment(standing.expires),
+        waiting=waiting,
         protects=tuple(json.loads(standing.resources)),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from onejob import fences
 from onejob.adapters import adapt, adapt_any
@@ -12,10 +12,11 @@ from onejob.commands.command import Command
 from onejob.core.time import Span
 from onejob.errors import UsageError
 from onejob.lent import explained
-from onejob.runtime.clock import Clock
+from onejob.runtime.clock import Clock, SystemClock
 from onejob.runtime.events import Events
+from onejob.runtime.listener import Listener
 from onejob.runtime.renewer import Renewer
-from onejob.stores.protocol import Store
+from onejob.stores.protocol import Store, TellsOfReleases
 from onejob.stores.threaded import ThreadedStore
 
 
@@ -34,6 +35,7 @@ class Services:
     wake: Callable[[], None]
     clock: Clock
     renewer: Renewer
+    listener: Listener | None
 
     def __repr__(self) -> str:
         return f"<Services of {self.app} at {self.store.where}>"
@@ -83,6 +85,14 @@ class Services:
 
         return here
 
+    def close(self) -> None:
+        """Close every connection and end every thread that has nothing in its hands."""
+        self.renewer.close()
+        if self.listener is not None:
+            self.listener.close()
+        self.astore.close()
+        self.store.close()
+
     def _run_alone(self, command: Command[Any]) -> Any:
         self._refuse_in_fence(command)
         return self.store.run(command)
@@ -100,6 +110,24 @@ class Services:
                 "would commit by itself, or wait for that transaction to end. Pass within=tx with "
                 "its connection, or move the call before or after it."
             )
+
+
+def holding(store: Store, events: Events) -> Holding:
+    """Return what a process needs to hold locks and to wait for them; starts nothing."""
+    clock = SystemClock()
+    renewer = Renewer(lambda patience: store.lane(patience=patience), clock=clock, events=events)
+    listener = None
+    if isinstance(store, TellsOfReleases):
+        listener = Listener(lambda patience: store.release_lane(patience=patience), events=events)
+    return {"clock": clock, "renewer": renewer, "listener": listener}
+
+
+class Holding(TypedDict):
+    """Fields of :class:`Services`."""
+
+    clock: Clock
+    renewer: Renewer
+    listener: Listener | None
 
 
 def required(within: object) -> object:

@@ -1,7 +1,8 @@
 """Taking a lock: at once, or after a bounded wait for whoever holds it.
 
-1. Ask. The answer is the lock, or who holds it until when.
-2. Wait for a moment, or until the lock is released in this very process, and ask again.
+1. Ask. The answer is the lock, or who holds it until when; the store then knows that we wait.
+2. Wait for a moment, or until a release is heard of (one in this process, or the store's
+   notification to the one listener here), and ask again.
 3. When the time is up, ask once more; then :class:`NotAcquired`.
 
 A waiter has no connection and no place in a queue: it asks by one short command at a time, and
@@ -15,8 +16,9 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -25,8 +27,9 @@ from onejob.commands.command import Command
 from onejob.core import hold
 from onejob.core.hold import Grip, Standing
 from onejob.core.time import SECOND, Instant, Span, moment
-from onejob.errors import NotAcquired
+from onejob.errors import NotAcquired, StoreError
 from onejob.runtime.held import Held
+from onejob.runtime.listener import Listener
 from onejob.services import Services
 
 #: Threads of one process that ask for locks they wait for, at once: so many connections at most.
@@ -61,17 +64,30 @@ class Waiters:
         self.turn = threading.BoundedSemaphore(ASKING)
 
     @contextmanager
-    def listening(self, name: str, wake: Callable[[], object]) -> Iterator[None]:
+    def listening(
+        self, name: str, wake: Callable[[], object], listener: Listener | None
+    ) -> Iterator[None]:
         """Have ``wake`` called after releases of a lock, when it is this one's turn."""
         with self._lock:
             self._wakers.setdefault(name, []).append(wake)
+        if listener is not None:
+            listener.begin(self.heard)
         try:
             yield
         finally:
+            if listener is not None:
+                listener.end()
             with self._lock:
                 self._wakers[name].remove(wake)
                 if not self._wakers[name]:
                     del self._wakers[name]
+
+    def heard(self) -> None:
+        """Wake whoever has waited longest for each lock: some lock was released somewhere."""
+        with self._lock:
+            first = [wakers[0] for wakers in self._wakers.values()]
+        for wake in first:
+            wake()
 
     def released(self, name: str) -> None:
         """Wake whoever has waited longest."""
@@ -90,6 +106,8 @@ class Asking:
         self._asked_at = services.clock.now()
         self._until = self._asked_at + wanted.wait
         self._rows_made = 0
+        #: The store counts this one among those who wait.
+        self.waits = False
 
     def ask(self) -> Command[Standing | None]:
         """Return the question, asked from now on."""
@@ -103,7 +121,12 @@ class Asking:
             ttl=wanted.ttl,
             at_least=wanted.at_least,
             resources=wanted.protects,
+            wait=int(self.left() * SECOND),
         )
+
+    def give_up(self) -> Command[bool]:
+        """Return what takes this one from among those who wait."""
+        return leases.give_up(self._services.app, self.wanted.name, owner=self.owner)
 
     def answered(self, standing: Standing | None) -> Held | Span:
         """Return the lock, or how long to wait before the next question; raise NotAcquired."""
@@ -112,7 +135,9 @@ class Asking:
             self._rows_made += 1
             return Span(0)
         if standing is not None and standing.owner == self.owner:
+            self.waits = False
             return self.held(standing)
+        self.waits = self.waits or bool(wanted.wait)
         left = self._until - self._services.clock.now()
         if left <= 0:
             self._services.events.emit(
@@ -146,64 +171,83 @@ class Asking:
 
 def take(asking: Asking, services: Services, waiters: Waiters) -> Held:
     """Take a lock in this thread."""
-    if not asking.wanted.wait:
-        while not isinstance(answer := asking.answered(services.run()(asking.ask())), Held):
-            pass
+    answer = _asked(asking, services, waiters)
+    if isinstance(answer, Held):
         return answer
     woken = threading.Event()
-    with waiters.listening(asking.wanted.name, woken.set):
-        while True:
-            woken.clear()
-            mine = waiters.turn.acquire(timeout=asking.left())
-            try:
-                answer = asking.answered(services.run()(asking.ask()))
-            finally:
-                if mine:
-                    waiters.turn.release()
-            if isinstance(answer, Held):
-                return answer
-            woken.wait(answer / SECOND)
+    try:
+        with waiters.listening(asking.wanted.name, woken.set, services.listener):
+            while not isinstance(answer, Held):
+                woken.wait(answer / SECOND)
+                woken.clear()
+                answer = _asked(asking, services, waiters)
+        return answer
+    finally:
+        if asking.waits:
+            with suppress(StoreError):
+                services.run()(asking.give_up())
 
 
-async def atake(
-    asking: Asking, services: Services, waiters: Waiters, give_back: Callable[[Held], None]
-) -> Held:
+def _asked(asking: Asking, services: Services, waiters: Waiters) -> Held | Span:
+    """Ask once; where a row had to be made first, twice."""
+    mine = asking.wanted.wait > 0 and waiters.turn.acquire(timeout=asking.left())
+    try:
+        while (answer := asking.answered(services.run()(asking.ask()))) == 0:
+            pass
+        return answer
+    finally:
+        if mine:
+            waiters.turn.release()
+
+
+async def atake(asking: Asking, services: Services, waiters: Waiters) -> Held:
     """The same in the running loop; what a cancelled one was given all the same is given back."""
+    answer = await _aasked(asking, services)
+    if isinstance(answer, Held):
+        return answer
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
         if not loop.is_closed():
             loop.call_soon_threadsafe(woken.set)
 
-    with waiters.listening(asking.wanted.name, wake):
-        while True:
-            woken.clear()
-            answer = await _asked(asking, services, give_back)
-            if isinstance(answer, Held):
-                return answer
-            try:
-                await asyncio.wait_for(woken.wait(), answer / SECOND)
-            except TimeoutError:
-                pass
-
-
-async def _asked(
-    asking: Asking, services: Services, give_back: Callable[[Held], None]
-) -> Held | Span:
-    question = asyncio.ensure_future(services.arun()(asking.ask()))
     try:
-        return asking.answered(await asyncio.shield(question))
-    except asyncio.CancelledError:
+        with waiters.listening(asking.wanted.name, wake, services.listener):
+            while not isinstance(answer, Held):
+                try:
+                    await asyncio.wait_for(woken.wait(), answer / SECOND)
+                except TimeoutError:
+                    pass
+                woken.clear()
+                answer = await _aasked(asking, services)
+        return answer
+    finally:
+        if asking.waits:
+            services.renewer.release_later(asking.give_up(), ttl=asking.wanted.ttl)
 
-        def ended(question: asyncio.Future[Standing | None]) -> None:
-            if question.cancelled() or question.exception() is not None:
-                return
-            standing = question.result()
-            if standing is not None and standing.owner == asking.owner:
-                give_back(asking.held(standing))
 
-        question.add_done_callback(ended)
-        raise
+async def _aasked(asking: Asking, services: Services) -> Held | Span:
+    while True:
+        question = asyncio.ensure_future(services.arun()(asking.ask()))
+        try:
+            answer = asking.answered(await asyncio.shield(question))
+        except asyncio.CancelledError:
+            question.add_done_callback(partial(_give_back, asking, services))
+            raise
+        if answer != 0:
+            return answer
+
+
+def _give_back(
+    asking: Asking, services: Services, question: asyncio.Future[Standing | None]
+) -> None:
+    """Release what was given to one who had been cancelled."""
+    if question.cancelled() or question.exception() is not None:
+        return
+    standing = question.result()
+    if standing is not None and standing.owner == asking.owner:
+        release = leases.release(asking.held(standing).grip)
+        services.renewer.release_later(release, ttl=asking.wanted.ttl)
 
 
 def refused(wanted: Wanted, standing: Standing | None) -> NotAcquired:

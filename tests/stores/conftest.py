@@ -31,6 +31,7 @@ TABLES = (
     "event",
     "replica",
     "lease",
+    "waiter",
     "fence",
 )
 

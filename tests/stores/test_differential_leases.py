@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 PROGRAMS, COMMANDS = 12, 60
 BATCHES = range(2)
-TABLES = ("lease", "fence", "event")
+TABLES = ("lease", "waiter", "fence", "event")
 
 
 @pytest.mark.parametrize("batch", BATCHES)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from onejob.commands.command import Command, Parameters, Row, as_json, count, found
-from onejob.core.hold import Grip, Standing
+from onejob.core.hold import Grip, Listed, Standing
 from onejob.core.run import Token
 from onejob.core.time import Span
 
@@ -31,6 +31,7 @@ def acquire(
     ttl: Span,
     at_least: Span = Span(0),
     resources: Sequence[str] = (),
+    wait: int = 0,
     now: int | None = None,
 ) -> Command[Standing | None]:
     """Take a lock that is free, and announce its new token at ``resources``.
@@ -39,6 +40,7 @@ def acquire(
     somebody, or in the way of a transaction that is open at the lock or at a resource. None: nobody
     had asked for this name before, its row has now been made, ask again. ``at_least`` is how long
     the lock stays taken, released or not. The same ``owner`` asking again gets the same answer.
+    With ``wait``, an owner that is refused counts as waiting for that long (:func:`give_up`).
     """
     parameters: Parameters = {
         "scope": scope,
@@ -48,6 +50,7 @@ def acquire(
         "ttl": ttl,
         "at_least": at_least,
         "resources": as_json(sorted(set(resources))),
+        "wait": wait,
         "now": now,
     }
     return Command("lease_acquire", parameters, _standing, repeatable=True)
@@ -62,6 +65,12 @@ def renew(held: Iterable[tuple[Grip, Span]], *, now: int | None = None) -> Comma
 def release(grip: Grip, *, now: int | None = None) -> Command[bool]:
     """Give a lock back; it stays taken for the rest of its minimum. False: lost before."""
     return Command("lease_release", {**asdict(grip), "now": now}, found, repeatable=True)
+
+
+def give_up(scope: str, name: str, *, owner: str) -> Command[bool]:
+    """Wait no longer for a lock. False: it did not wait."""
+    parameters: Parameters = {"scope": scope, "name": name, "owner": owner}
+    return Command("lease_give_up", parameters, found, repeatable=True)
 
 
 def fence(grip: Grip, *, idle_limit: Span, now: int | None = None) -> Command[bool]:
@@ -100,7 +109,7 @@ def listed(
     free: bool = False,
     limit: int,
     now: int | None = None,
-) -> Command[tuple[Standing, ...]]:
+) -> Command[tuple[Listed, ...]]:
     """Read locks, by scope and name where given: those that are taken, or with ``free`` all."""
     parameters: Parameters = {
         "scope": scope,
@@ -109,7 +118,7 @@ def listed(
         "limit": limit,
         "now": now,
     }
-    return Command("lease_list", parameters, _standings, writes=False, repeatable=True)
+    return Command("lease_list", parameters, _listed, writes=False, repeatable=True)
 
 
 def purge(*, unused: Span, limit: int, now: int | None = None) -> Command[int]:
@@ -122,8 +131,8 @@ def _standing(rows: Sequence[Row]) -> Standing | None:
     return Standing(*rows[0]) if rows else None
 
 
-def _standings(rows: Sequence[Row]) -> tuple[Standing, ...]:
-    return tuple(Standing(*row) for row in rows)
+def _listed(rows: Sequence[Row]) -> tuple[Listed, ...]:
+    return tuple(Listed(Standing(*standing), waiting) for *standing, waiting in rows)
 
 
 def _owners(rows: Sequence[Row]) -> frozenset[str]:

@@ -53,6 +53,14 @@ class Standing:
         return self.expires <= self.now
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A lock as people look at it: how it stands, and how many wait for it."""
+
+    standing: Standing
+    waiting: int
+
+
 def look_again(ttl: Span, *, chance: float) -> Span:
     """Return how long to wait before looking again at a lock that somebody holds.
 

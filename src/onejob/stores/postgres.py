@@ -119,7 +119,11 @@ class PostgresStore:
 
     def lane(self, *, patience: Span) -> PostgresLane:
         """Open a connection of its own for a keeper; the server bounds each of its statements."""
-        return PostgresLane(self, patience)
+        return PostgresLane(self, patience, self.catalogue.prefix)
+
+    def release_lane(self, *, patience: Span) -> PostgresLane:
+        """Open a connection of its own that hears when locks are released for which some wait."""
+        return PostgresLane(self, patience, f"{self.catalogue.prefix}lock")
 
     def connect(self, kind: type[Connection] = psycopg.Connection, **more: Any) -> Connection:
         """Open a connection as this store uses them."""
@@ -238,8 +242,8 @@ class PostgresStore:
 class PostgresLane:
     """A keeper's own connection: commands bounded by the server, hints by LISTEN."""
 
-    def __init__(self, store: PostgresStore, patience: Span) -> None:
-        self._store, self._patience = store, patience
+    def __init__(self, store: PostgresStore, patience: Span, channel: str) -> None:
+        self._store, self._patience, self._channel = store, patience, channel
         self._listening = False
         self._pool: Connections[Connection] = Connections(self._connect, _usable)
         self._hints = 0
@@ -289,9 +293,7 @@ class PostgresLane:
 
     def _listen(self, connection: Connection) -> None:
         connection.add_notify_handler(self._count)
-        connection.execute(
-            sql.SQL("LISTEN {}").format(sql.Identifier(self._store.catalogue.prefix))
-        )
+        connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
 
     def _count(self, _: psycopg.Notify) -> None:
         self._hints += 1

@@ -84,6 +84,15 @@ class Lane(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsOfReleases(Protocol):
+    """A store whose locks notify on release where somebody waits."""
+
+    def release_lane(self, *, patience: Span) -> Lane:
+        """Open a lane that hears of releases."""
+        ...
+
+
 class Store(Protocol):
     """A place that carries out commands.
 

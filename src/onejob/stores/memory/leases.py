@@ -18,6 +18,7 @@ def lease_acquire(
     ttl: int,
     at_least: int,
     resources: str,
+    wait: int,
 ) -> Rows:
     """Take a lock that is free; a name that is new here gets its row, and no answer."""
     lease = tables.leases.get((scope, name))
@@ -31,6 +32,10 @@ def lease_acquire(
         lease.resources, lease.acquired, lease.changed = resources, now, now
         lease.hold_until, lease.expires = now + at_least, now + max(ttl, at_least)
         _announce(tables, now, lease)
+    if wait and lease.owner == owner:
+        tables.waiters.pop((scope, name, owner), None)
+    elif wait:
+        tables.waiters.setdefault((scope, name, owner), now + wait)
     return [_row(lease, now)]
 
 
@@ -78,6 +83,11 @@ def lease_break(
     return [_row(lease, now)]
 
 
+def lease_give_up(tables: Tables, now: int, *, scope: str, name: str, owner: str) -> Rows:
+    """Wait no longer."""
+    return [(name,)] if tables.waiters.pop((scope, name, owner), 0) else []
+
+
 def lease_list(tables: Tables, now: int, *, scope: str, name: str, free: int, limit: int) -> Rows:
     """Read those that are taken, or all."""
     found = [
@@ -85,7 +95,7 @@ def lease_list(tables: Tables, now: int, *, scope: str, name: str, free: int, li
         for _, lease in sorted(tables.leases.items())
         if scope in ("", lease.scope) and name in ("", lease.name) and (free or lease.expires > now)
     ]
-    return [_row(lease, now) for lease in found[:limit]]
+    return [(*_row(lease, now), _waiting(tables, now, lease)) for lease in found[:limit]]
 
 
 def lease_purge(tables: Tables, now: int, *, unused: int, limit: int) -> Rows:
@@ -97,6 +107,7 @@ def lease_purge(tables: Tables, now: int, *, unused: int, limit: int) -> Rows:
     ][:limit]
     for key in old:
         del tables.leases[key]
+    tables.waiters = {who: until for who, until in tables.waiters.items() if until >= now - unused}
     return [(name,) for _, name in old]
 
 
@@ -128,6 +139,11 @@ def fence_purge(tables: Tables, now: int, *, unused: int, limit: int) -> Rows:
 def _held(tables: Tables, scope: str, name: str, token: int, owner: str) -> Lease | None:
     lease = tables.leases.get((scope, name))
     return lease if lease and (lease.token, lease.owner) == (token, owner) else None
+
+
+def _waiting(tables: Tables, now: int, lease: Lease) -> int:
+    here = (lease.scope, lease.name)
+    return sum(until > now for (*lock, _), until in tables.waiters.items() if tuple(lock) == here)
 
 
 def _announce(tables: Tables, now: int, lease: Lease) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from onejob.commands import fences, leases, views
 from onejob.commands.command import Command
-from onejob.core.hold import Grip, Standing
+from onejob.core.hold import Grip, Listed, Standing
 from onejob.core.run import Token
 from onejob.core.time import HOUR, SECOND, Span
 from onejob.testing.conformance.given import LEASE, NOW, Run
@@ -66,6 +66,8 @@ class LeaseWorld:
                 return [self._shown(one) for one in value]
             case frozenset():
                 return sorted(value)
+            case Listed():
+                return [self._shown(value.standing), value.waiting]
             case Standing() if is_dataclass(value):
                 shown = {one.name: getattr(value, one.name) for one in fields(value)}
                 return {**shown, "token": self._named(value.token)}
@@ -112,13 +114,14 @@ class LeaseProgram:
             ttl=self._random.choice([TTL, Span(SECOND)]),
             at_least=self._random.choice([Span(0), Span(0), Span(2 * TTL)]),
             resources=self._some(RESOURCES),
+            wait=self._random.choice([0, SECOND, HOUR]),
             now=self.now,
         )
         return lambda world: asked
 
     def _of_a_grip(self) -> Ask:
         now, numbers = self.now, [self._random.randrange(1_000) for _ in range(3)]
-        reason = self._random.choice(["stuck", ""])
+        reason, name = self._random.choice(["stuck", ""]), self._random.choice(NAMES)
 
         def break_(world: LeaseWorld) -> Command[Any]:
             grip = world.grip(numbers[0])
@@ -136,6 +139,7 @@ class LeaseProgram:
                 renew,
                 lambda world: leases.release(world.grip(numbers[0]), now=now),
                 lambda world: leases.release(world.grip(numbers[0]), now=now),
+                lambda world: leases.give_up("shop", name, owner=f"owner-{numbers[0] % 20}"),
                 break_,
             ]
         )

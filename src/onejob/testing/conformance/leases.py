@@ -42,6 +42,12 @@ def taken(run: Run, owner: str = "a", name: str = "nightly", **more: Any) -> Gri
     return Grip(standing.scope, standing.name, standing.token, standing.owner)
 
 
+def listed(run: Run, *, now: int = NOW, **more: Any) -> list[Standing]:
+    """Read locks as they stand."""
+    found = run(leases.listed(**{"limit": 100, **more}, now=now))
+    return [one.standing for one in found]
+
+
 def test_a_free_lock_is_taken_under_a_token_for_the_length_of_the_lease(run: Run) -> None:
     standing = asked(run, "a")
 
@@ -55,7 +61,7 @@ def test_a_name_that_is_new_gets_its_row_first_and_nobody_yet(run: Run) -> None:
     """C09: its first token is drawn as every other is, by the row that changes hands."""
     assert run(ask("a")) is None
 
-    [row] = run(leases.listed(free=True, limit=10, now=NOW))
+    [row] = listed(run, free=True, limit=10, now=NOW)
     assert (row.token, row.owner, row.expires) == (0, "", 0)
 
 
@@ -136,7 +142,7 @@ def test_a_renewal_counts_from_the_stores_now(run: Run) -> None:
 
     assert run(leases.renew([(grip, TTL)], now=NOW + SECOND)) == {"a"}
 
-    [standing] = run(leases.listed(limit=10, now=NOW))
+    [standing] = listed(run, limit=10, now=NOW)
     assert (standing.acquired, standing.expires) == (NOW, NOW + SECOND + TTL)
 
 
@@ -149,7 +155,7 @@ def test_one_renewal_serves_many_locks_and_answers_for_each(run: Run) -> None:
     renewed = run(leases.renew(batch, now=NOW + 2 * SECOND))
 
     assert renewed == {grip.owner for grip in mine if grip is not mine[3]}
-    found = {one.owner: one.expires for one in run(leases.listed(limit=100, now=NOW + TTL + 1))}
+    found = {one.owner: one.expires for one in listed(run, now=NOW + TTL + 1)}
     assert found["owner-7"] == NOW + 2 * SECOND + TTL + 7
 
 
@@ -186,12 +192,12 @@ def test_a_grip_that_is_wrong_in_one_part_moves_nothing(run: Run, command: str, 
     """C01, C02, C08: token and owner are compared in the store, in the same statement."""
     grip = taken(run)
     neighbours = [taken(run, "b", "other"), taken(run, "b", "nightly", scope="other")]
-    before = run(leases.listed(free=True, limit=10, now=NOW))
+    before = listed(run, free=True, limit=10, now=NOW)
     assert len(before) == 1 + len(neighbours)
 
     assert not run(GUARDED[command](MISSES[miss](grip)))
 
-    assert run(leases.listed(free=True, limit=10, now=NOW)) == before
+    assert listed(run, free=True, limit=10, now=NOW) == before
 
 
 @pytest.mark.parametrize("command", GUARDED)
@@ -199,11 +205,11 @@ def test_whoever_was_superseded_moves_nothing_of_the_next_holder(run: Run, comma
     """C01, C02, C08: the old one wakes up after its lease, renews and releases."""
     old = taken(run, "a", now=NOW - TTL)
     taken(run, "b")
-    before = run(leases.listed(limit=10, now=NOW))
+    before = listed(run, limit=10, now=NOW)
 
     assert not run(GUARDED[command](old))
 
-    assert run(leases.listed(limit=10, now=NOW)) == before
+    assert listed(run, limit=10, now=NOW) == before
 
 
 def test_a_released_lock_is_free_at_once_and_released_once(run: Run) -> None:
@@ -242,8 +248,8 @@ def test_the_same_name_of_two_apps_is_two_locks(run: Run) -> None:
     taken(run, "a", scope="shop")
     taken(run, "b", scope="bank")
 
-    assert [one.scope for one in run(leases.listed(limit=10, now=NOW))] == ["bank", "shop"]
-    assert [one.owner for one in run(leases.listed(scope="bank", limit=10, now=NOW))] == ["b"]
+    assert [one.scope for one in listed(run, limit=10, now=NOW)] == ["bank", "shop"]
+    assert [one.owner for one in listed(run, scope="bank", limit=10, now=NOW)] == ["b"]
 
 
 @pytest.mark.parametrize("name", ["名" * 341, "a b", "x" * 1_024, "'); DROP", "Ünïcode", "a/b\n"])
@@ -254,7 +260,7 @@ def test_names_of_any_length_and_script_are_kept_in_full_and_told_apart(
     taken(run, "a", name)
     taken(run, "b", f"{name[:-1]}y")
 
-    [standing] = run(leases.listed(scope="shop", name=name, limit=10, now=NOW))
+    [standing] = listed(run, scope="shop", name=name, limit=10, now=NOW)
     assert (standing.name, standing.owner) == (name, "a")
 
 
@@ -263,12 +269,12 @@ def test_only_taken_locks_are_listed_unless_all_are_asked_for(run: Run) -> None:
         taken(run, name, name)
     assert run(leases.release(Grip("shop", "b", asked(run, "x", "b").token, "b"), now=NOW))
 
-    held = run(leases.listed(limit=10, now=NOW + 1))
-    every = run(leases.listed(free=True, limit=10, now=NOW + 1))
+    held = listed(run, limit=10, now=NOW + 1)
+    every = listed(run, free=True, limit=10, now=NOW + 1)
 
     assert [one.name for one in held] == ["a", "c"]
     assert [one.name for one in every] == ["a", "b", "c"]
-    assert [one.name for one in run(leases.listed(free=True, limit=2, now=NOW))] == ["a", "b"]
+    assert [one.name for one in listed(run, free=True, limit=2, now=NOW)] == ["a", "b"]
 
 
 def test_locks_that_nobody_uses_are_forgotten_and_no_token_comes_again(run: Run) -> None:
@@ -283,7 +289,7 @@ def test_locks_that_nobody_uses_are_forgotten_and_no_token_comes_again(run: Run)
     assert run(leases.purge(unused=Span(HOUR), limit=1, now=later)) == 1
     assert run(leases.purge(unused=Span(HOUR), limit=10, now=later)) == 1
 
-    left = [one.name for one in run(leases.listed(free=True, limit=10, now=later))]
+    left = [one.name for one in listed(run, free=True, limit=10, now=later)]
     assert left == [held.name, recent.name]
     assert taken(run, "e", "lapsed", now=later).token > max(lapsed.token, recent.token)
 

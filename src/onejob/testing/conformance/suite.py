@@ -28,6 +28,7 @@ from onejob.testing.conformance import (
     sweep,
     tick,
     views,
+    waiters,
 )
 
 SUBJECTS = (
@@ -52,6 +53,7 @@ SUBJECTS = (
     views,
     rows,
     leases,
+    waiters,
     fences,
 )
 

@@ -2,7 +2,8 @@
 -- Free means that its time is over and that no transaction holds the row, or the fence of a resource:
 -- FOR UPDATE, which a fenced transaction's KEY SHARE keeps out, and skipped, so that nobody waits.
 -- The token is drawn in SET by the row that changes hands. A name that is new here gets its row, at
--- token 0, and no answer: the next request takes it. Whoever let its lease lapse is told of.
+-- token 0, and no answer: the next request takes it. Whoever let its lease lapse is told of. One
+-- that is refused and will wait is put among the waiters, once, and taken out when it gets the lock.
 WITH given AS MATERIALIZED (
   SELECT jsonb_array_elements_text(CAST(CAST(:resources AS text) AS jsonb)) AS resource
 ), clear AS MATERIALIZED (
@@ -51,6 +52,25 @@ WITH given AS MATERIALIZED (
   SELECT {now}, 'lock.lapsed', '', taken.name, free.token, free.holder, taken.holder
     FROM taken, free
    WHERE free.owner <> ''
+), waits AS (
+  INSERT INTO {schema}waiter (scope, name, owner, holder, since, until)
+  SELECT scope, name, :owner, :holder, {now}, {now} + CAST(:wait AS bigint)
+    FROM {schema}lease
+   WHERE scope = :scope
+     AND name = :name
+     AND CAST(:wait AS bigint) > 0
+     AND owner <> :owner
+     AND NOT EXISTS (SELECT 1 FROM taken)
+     AND NOT EXISTS (SELECT 1 FROM {schema}waiter
+                      WHERE scope = :scope AND name = :name AND owner = :owner)
+      ON CONFLICT (scope, name, owner) DO NOTHING
+), waited AS (
+  DELETE FROM {schema}waiter AS w
+   USING taken
+   WHERE CAST(:wait AS bigint) > 0
+     AND w.scope = taken.scope
+     AND w.name = taken.name
+     AND w.owner = taken.owner
 ), made AS (
   INSERT INTO {schema}lease (scope, name)
   SELECT :scope, :name
@@ -79,16 +99,24 @@ UPDATE {schema}lease AS l
 RETURNING l.owner
 
 -- name: lease_release
--- By (token, owner): whoever lost the lock has nothing to give back. The minimum is kept.
-UPDATE {schema}lease
-   SET owner = '',
-       expires = GREATEST({now}, hold_until),
-       changed = {now}
- WHERE scope = :scope
-   AND name = :name
-   AND token = CAST(:token AS bigint)
-   AND owner = :owner
-RETURNING name
+-- By (token, owner): whoever lost the lock has nothing to give back. The minimum is kept. Notifies
+-- where somebody waits: a NOTIFY in every transaction would put all of them in one line.
+WITH released AS (
+  UPDATE {schema}lease
+     SET owner = '',
+         expires = GREATEST({now}, hold_until),
+         changed = {now}
+   WHERE scope = :scope
+     AND name = :name
+     AND token = CAST(:token AS bigint)
+     AND owner = :owner
+  RETURNING name
+)
+SELECT name,
+       CASE WHEN EXISTS (SELECT 1 FROM {schema}waiter
+                          WHERE scope = :scope AND name = :name AND until > {now})
+            THEN pg_notify('{schema}lock', '') END
+  FROM released
 
 -- name: lease_fence
 -- The lock outlives the statement: until the caller's transaction ends nobody takes the lock over.
@@ -150,9 +178,18 @@ WITH held AS MATERIALIZED (
 )
 SELECT broken.*, {now} FROM broken
 
+-- name: lease_give_up
+DELETE FROM {schema}waiter
+ WHERE scope = :scope
+   AND name = :name
+   AND owner = :owner
+RETURNING name
+
 -- name: lease_list
-SELECT scope, name, token, owner, holder, resources, acquired, expires, changed, {now}
-  FROM {schema}lease
+SELECT scope, name, token, owner, holder, resources, acquired, expires, changed, {now},
+       (SELECT count(*) FROM {schema}waiter AS w
+         WHERE w.scope = l.scope AND w.name = l.name AND w.until > {now})
+  FROM {schema}lease AS l
  WHERE (CAST(:scope AS text) = '' OR scope = :scope)
    AND (CAST(:name AS text) = '' OR name = :name)
    AND (CAST(:free AS integer) = 1 OR expires > {now})
@@ -169,6 +206,9 @@ WITH old AS MATERIALIZED (
    ORDER BY scope, name
    LIMIT CAST(:limit AS bigint)
      FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM {schema}waiter
+   WHERE until < {now} - CAST(:unused AS bigint)
 )
 DELETE FROM {schema}lease AS l
  USING old

@@ -37,6 +37,23 @@ SELECT l.scope, given.value, l.token, {now}
        seen = excluded.seen
  WHERE token < excluded.token
 -- then
+INSERT INTO {schema}waiter (scope, name, owner, holder, since, until)
+SELECT scope, name, :owner, :holder, {now}, {now} + :wait
+  FROM {schema}lease
+ WHERE scope = :scope
+   AND name = :name
+   AND owner <> :owner
+   AND :wait > 0
+    ON CONFLICT (scope, name, owner) DO NOTHING
+-- then
+DELETE FROM {schema}waiter
+ WHERE :wait > 0
+   AND scope = :scope
+   AND name = :name
+   AND owner = :owner
+   AND EXISTS (SELECT 1 FROM {schema}lease
+                WHERE scope = :scope AND name = :name AND owner = :owner)
+-- then
 -- answer
 SELECT scope, name, token, owner, holder, resources, acquired, expires, changed, {now}
   FROM {schema}lease
@@ -60,7 +77,7 @@ UPDATE {schema}lease
 RETURNING owner
 
 -- name: lease_release
--- why: max() for GREATEST()
+-- why: max() for GREATEST(), and no notifications
 UPDATE {schema}lease
    SET owner = '',
        expires = max({now}, hold_until),
@@ -125,8 +142,10 @@ SELECT l.scope, given.value, l.token, {now}
 
 -- name: lease_list
 -- why: parameters without casts
-SELECT scope, name, token, owner, holder, resources, acquired, expires, changed, {now}
-  FROM {schema}lease
+SELECT scope, name, token, owner, holder, resources, acquired, expires, changed, {now},
+       (SELECT count(*) FROM {schema}waiter AS w
+         WHERE w.scope = l.scope AND w.name = l.name AND w.until > {now})
+  FROM {schema}lease AS l
  WHERE (:scope = '' OR scope = :scope)
    AND (:name = '' OR name = :name)
    AND (:free = 1 OR expires > {now})
@@ -135,6 +154,10 @@ SELECT scope, name, token, owner, holder, resources, acquired, expires, changed,
 
 -- name: lease_purge
 -- why: no row locks
+DELETE FROM {schema}waiter
+ WHERE until < {now} - :unused
+-- then
+-- answer
 DELETE FROM {schema}lease
  WHERE (scope, name) IN (SELECT scope, name
                            FROM {schema}lease

@@ -15,6 +15,17 @@ CREATE TABLE {schema}lease (
 ) WITH (fillfactor = 50);                 -- no index has expires: renewals stay on the page
 CREATE INDEX lease_changed ON {schema}lease (changed);
 
+-- Who waits for a lock, by their own word: only then does a release notify.
+CREATE TABLE {schema}waiter (
+  scope  text   NOT NULL,
+  name   text   NOT NULL,
+  owner  text   NOT NULL,
+  holder text   NOT NULL,
+  since  bigint NOT NULL,
+  until  bigint NOT NULL,                 -- gone by then, one way or the other
+  PRIMARY KEY (scope, name, owner)
+);
+
 -- The highest token that is known at a resource.
 CREATE TABLE {schema}fence (
   scope    text   NOT NULL,
@@ -27,6 +38,9 @@ CREATE INDEX fence_seen ON {schema}fence (seen);
 
 CREATE VIEW {schema}locks AS
 SELECT scope AS app, name, token, owner <> '' AS held, holder, {schema}instant(acquired) AS acquired,
-       {schema}instant(expires) AS expires
-  FROM {schema}lease;
+       {schema}instant(expires) AS expires,
+       (SELECT count(*) FROM {schema}waiter AS w
+         WHERE w.scope = l.scope AND w.name = l.name
+           AND {schema}instant(w.until) > statement_timestamp()) AS waiting
+  FROM {schema}lease AS l;
 COMMENT ON VIEW {schema}locks IS 'Named locks; free from "expires" on, whatever "held" says.';

@@ -14,6 +14,16 @@ CREATE TABLE {schema}lease (
 ) WITHOUT ROWID;
 CREATE INDEX {schema}lease_changed ON {schema}lease (changed);
 
+CREATE TABLE {schema}waiter (
+  scope  TEXT    NOT NULL,
+  name   TEXT    NOT NULL,
+  owner  TEXT    NOT NULL,
+  holder TEXT    NOT NULL,
+  since  INTEGER NOT NULL,
+  until  INTEGER NOT NULL,
+  PRIMARY KEY (scope, name, owner)
+) WITHOUT ROWID;
+
 CREATE TABLE {schema}fence (
   scope    TEXT    NOT NULL,
   resource TEXT    NOT NULL,
@@ -26,5 +36,8 @@ CREATE INDEX {schema}fence_seen ON {schema}fence (seen);
 CREATE VIEW {schema}locks AS
 SELECT scope AS app, name, token, owner <> '' AS held, holder,
        strftime('%Y-%m-%dT%H:%M:%fZ', nullif(acquired, 0) / 1e6, 'unixepoch') AS acquired,
-       strftime('%Y-%m-%dT%H:%M:%fZ', nullif(expires, 0) / 1e6, 'unixepoch') AS expires
-  FROM {schema}lease;
+       strftime('%Y-%m-%dT%H:%M:%fZ', nullif(expires, 0) / 1e6, 'unixepoch') AS expires,
+       (SELECT count(*) FROM {schema}waiter AS w
+         WHERE w.scope = l.scope AND w.name = l.name
+           AND w.until / 1e6 > CAST(strftime('%s', 'now') AS INTEGER)) AS waiting
+  FROM {schema}lease AS l;
