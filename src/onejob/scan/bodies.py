@@ -181,6 +181,10 @@ _OWN = re.compile(
     r"|gossip|raft|election|discover|peers?_?(manage|refresh|exchange)|schedule_scheduler",
     re.IGNORECASE,
 )
+_SUPERVISES = re.compile(
+    r"(re)?start_?(dead_?)?(workers?|process|child)|run_workers|supervis|respawn|reap_",
+    re.IGNORECASE,
+)
 _SCREEN = re.compile(
     r"spinner|progress|animat|render|redraw|repaint|frame|blink|cursor|countdown|typing|screen|tui",
     re.IGNORECASE,
@@ -200,6 +204,11 @@ def plain(name: str) -> str:
 def for_itself(*names: str) -> str:
     """Return the name that shows that work serves its own process; "" where none does."""
     return next((name for name in names if name and _OWN.search(plain(name))), "")
+
+
+def supervises(*names: str) -> bool:
+    """Decide whether work keeps the processes of its own program alive: no job of the product."""
+    return any(_SUPERVISES.search(plain(name)) for name in names if name)
 
 
 def for_a_person(*names: str) -> bool:

@@ -58,7 +58,7 @@ def _service(file: SourceFile, name: str, service: Node) -> Iterator[Fact]:
             name=name,
             words=(name, service.get("container_name"), *_image(service)),
             replicas=replicas,
-            rollout="rolling" if order == "start-first" else "recreate",
+            rollout="" if replicas is None else "rolling" if order == "start-first" else "recreate",
         ),
     )
     for variable, value in _environment(service):
@@ -70,9 +70,8 @@ def _replicas(service: Node) -> int | None:
     for given in (service.get("deploy", "replicas"), service.get("scale")):
         if given:
             return number(given)[0]
-    if service.get("deploy", "mode") == "global":
-        return None
-    return 1
+    # One container as long as nobody scales it: not a promise.
+    return None
 
 
 def _image(service: Node) -> tuple[str, ...]:
