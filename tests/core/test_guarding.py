@@ -98,8 +98,15 @@ def test_a_name_is_the_same_in_every_process() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [Report(1).send, lambda: None, partial(send, Report(1)), Report(1), (lambda x: lambda: x)(1)],
-    ids=["bound method", "lambda", "partial with an object", "object", "closure"],
+    [
+        Report(1).send,
+        [].clear,
+        lambda: None,
+        partial(send, Report(1)),
+        Report(1),
+        (lambda x: lambda: x)(1),
+    ],
+    ids=["method", "built-in method", "lambda", "partial with an object", "object", "closure"],
 )
 def test_what_only_its_type_tells_is_called_vague(function: Callable[[], None]) -> None:
     name = guarding.derived("lib", function, "60 s")

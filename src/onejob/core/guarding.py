@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from hashlib import sha256
-from inspect import isbuiltin, isclass, isfunction, ismethod
+from inspect import isbuiltin, isclass, isfunction, ismethod, ismodule
 from typing import Any, Final
 from uuid import UUID
 
@@ -164,11 +164,10 @@ class _Writer:
         if isinstance(value, partial):
             parts = [value.func, *value.args, value.keywords]
             return f"partial({', '.join(self.write(v, depth + 1) for v in parts)})"
-        if ismethod(value):
-            owner = value.__self__
-            if isclass(owner):
-                return f"{_qualified(owner)}.{value.__name__}"
-            return f"{self._by_type(owner)}.{value.__name__}"
+        owner = getattr(value, "__self__", None)
+        if (ismethod(value) or isbuiltin(value)) and not (owner is None or ismodule(owner)):
+            whose = _qualified(owner) if isclass(owner) else self._by_type(owner)
+            return f"{whose}.{value.__name__}"
         if isfunction(value) or isbuiltin(value) or isclass(value):
             # Two lambdas of a module, or two closures, have one name and may differ.
             self.vague |= "<" in value.__qualname__

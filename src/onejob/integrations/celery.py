@@ -38,12 +38,12 @@ def attach(target: Celery | Scheduler, guard: Guard) -> None:
     require(Scheduler, "apply_async", "tick", "reserve")
 
     def begun(sender: Any, **_: object) -> None:
-        if _itself(sender.app) is target:
-            try:
+        try:
+            if _itself(sender.app) is target:
                 _guard(sender.scheduler, guard)
-            except UsageError as error:
-                # A signal swallows exceptions, and beat would go on unguarded.
-                raise SystemExit(f"onejob: {error}") from error
+        except Exception as error:
+            # A signal swallows every exception, and beat would go on unguarded.
+            raise SystemExit(f"onejob: beat is not guarded, and ends: {error}") from error
 
     beat_init.connect(begun, weak=False)
 
