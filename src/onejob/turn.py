@@ -101,17 +101,21 @@ def take(wish: Wish, services: Services, on_lost: OnLost) -> Steps[Turn | NoTurn
 
 def done(turn: Turn, services: Services) -> Steps[bool]:
     """Record that it was done. False: somebody else has taken it over meanwhile."""
-    return (yield from _end(turn, services, claims.end(turn.claim, keep=turn.keep)))
+    return (yield from _end(turn, services, ending(turn)))
 
 
 def failed(turn: Turn, services: Services, error: str, *, keep: bool) -> Steps[bool]:
     """Give it back, so that whoever asks next may do it; with ``keep`` it counts as it is."""
+    return (yield from _end(turn, services, ending(turn, error, keep=keep)))
+
+
+def ending(turn: Turn, error: str = "", *, keep: bool = False) -> Command[bool]:
+    """Return the command that ends a turn: done, or with an error given back, or kept."""
+    if not error:
+        return claims.end(turn.claim, keep=turn.keep)
     if keep:
-        ended = claims.end(turn.claim, keep=turn.keep, state="failed", error=error)
-        return (yield from _end(turn, services, ended))
-    return (
-        yield from _end(turn, services, claims.release(turn.claim, keep=turn.keep, error=error))
-    )
+        return claims.end(turn.claim, keep=turn.keep, state="failed", error=error)
+    return claims.release(turn.claim, keep=turn.keep, error=error)
 
 
 def holder(owner: str) -> str:

@@ -15,6 +15,7 @@ COMMANDS = {
     "demo": "See three replicas send one night's email: four ways, real processes.",
     "init": "Install or upgrade onejob's tables.",
     "worker": "Run a replica: schedules and jobs of MODULE:APP.",
+    "once": "Run any program once over all machines: per period, or key.",
     "trigger": "Ask for one run of a job, now.",
     "runs": "List runs; retry or cancel them.",
     "jobs": "List jobs and how many runs each has.",
