@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from datetime import UTC, datetime, timedelta, timezone
+from io import BytesIO
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -186,6 +188,22 @@ def test_an_instant_is_shown_in_a_zone() -> None:
 def test_an_unknown_zone_is_refused_with_close_names(name: object, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         zone(name, "tz")  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.parametrize("name", ["localtime", "posixrules", "right/Europe/Berlin", "posix/UTC"])
+def test_a_zone_that_is_another_one_elsewhere_is_refused(name: str) -> None:
+    """D12: what this machine was set to must not decide when the fleet's jobs run."""
+    with pytest.raises(UsageError, match="not the same on every machine"):
+        zone(name, "tz")
+
+
+def test_a_zone_of_the_machine_is_refused_as_an_object_too() -> None:
+    # A zone's file in its oldest form: one kind of time, UTC, and no change.
+    file = b"TZif" + bytes(16) + struct.pack(">6l", 0, 0, 0, 0, 1, 4) + bytes(6) + b"UTC\0"
+    local = ZoneInfo.from_file(BytesIO(file), key="localtime")
+
+    with pytest.raises(UsageError, match="not the same on every machine"):
+        zone(local, "tz")
 
 
 def test_no_zone_means_utc() -> None:

@@ -44,6 +44,8 @@ _UNITS: Final = {
     "w": int(7 * DAY),
 }
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|ms|s|m|h|d|w)", re.ASCII)
+_OF_A_MACHINE: Final = frozenset({"localtime", "posixrules"})
+"""Files beside the zones that say what this machine was set to."""
 _DURATION_LENGTH_MAX: Final = 100
 _RFC_3339: Final = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII
@@ -230,21 +232,32 @@ def zone(name: str | ZoneInfo | None, what: str) -> ZoneInfo:
                 f"{what}={name!r} has no IANA name, so it cannot be stored. "
                 "Give one by name: 'Europe/Berlin'."
             )
+        _refuse_of_a_machine(name.key, what)
         return name
     given: object = name
     if not isinstance(given, str):
         raise UsageError(
             f"{what}={_short(given)} is not a time zone. Give an IANA name: 'Europe/Berlin'."
         )
+    _refuse_of_a_machine(given, what)
     try:
         return ZoneInfo(given)
     except (KeyError, ValueError, OSError):  # unknown, not a zone's name, a folder of zones
-        known = sorted(available_timezones())
+        known = sorted(available_timezones() - _OF_A_MACHINE)
     if not known:
         raise UsageError(
             f"{what}={name!r}: this machine has no time zone data. Run: pip install tzdata"
         )
     raise UsageError(f"{what}={_short(name)} is not a known time zone. {_close_to(name, known)}")
+
+
+def _refuse_of_a_machine(name: str, what: str) -> None:
+    # right/ counts leap seconds, which nothing else here does.
+    if name in _OF_A_MACHINE or name.startswith(("posix/", "right/")):
+        raise UsageError(
+            f"{what}={name!r} is not the same on every machine. "
+            "Give the IANA name that is meant: 'Europe/Berlin'."
+        )
 
 
 def _close_to(name: str, known: list[str]) -> str:
