@@ -42,7 +42,6 @@ LATER = {
     "C25": _MYSQL,
     "C27": _MYSQL,
     "C28": _MYSQL,
-    "D02": "schedules: the policy for gaps",
     "D21": "schedules: the jitter option",
     "E01": _EXPLAIN,
     "E02": _EXPLAIN,

@@ -76,6 +76,25 @@ def test_a_clock_change_neither_doubles_nor_drops_a_run(
     assert fire_times(app.runs.find(schedule="tick")) == expected
 
 
+def test_a_time_that_the_clocks_took_is_listed_where_the_policy_leaves_it_out(
+    place: Place, begin: Begin
+) -> None:
+    """D02: skipped on purpose, and never in silence."""
+    timeline = begin(utc("2025-03-08 00:00"))
+    for _ in range(2):
+        app = timeline.replica(ticking(place, "30 2 * * *", "America/New_York", on_gap="skip")).app
+
+    timeline.to(utc("2025-03-10 12:00"))
+
+    assert fire_times(app.runs.find(schedule="tick")) == [
+        "03-08T07:30:00Z",
+        "03-10T06:30:00Z",
+    ]
+    [event] = [e for e in timeline.ask(views.events(schedule="tick")) if e.kind == "tick.missed"]
+    assert json.loads(event.detail)["newest"] == [{"at": "2025-03-09T07:00:00Z", "reason": "gap"}]
+    assert missed(timeline, "tick") == 1
+
+
 MONTHS = [
     ("0 9 15 * 1", "2025-08-31", "2025-10-01", [1, 8, 15, 22, 29]),  # either; the 15th once
     ("0 0 */3 * 1-5", "2024-03-31", "2024-05-01", [1, 4, 10, 16, 19, 22, 25]),  # both
