@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from onejob.core.guarding import Tick
-from onejob.core.time import Span
+from onejob.core.time import SECOND, Span
 from onejob.permits import Answer, Later, Leave, Permit
 from onejob.runtime.waiting_room import WaitingRoom
 
@@ -19,6 +19,7 @@ class Noted:
     asked: list[Tick] = field(default_factory=list)
     ended: list[tuple[str, str]] = field(default_factory=list)
     now: int = 0
+    wait: Span = SECOND
 
     def __post_init__(self) -> None:
         self.room = WaitingRoom(threaded=False, clock=lambda: self.now)
@@ -29,7 +30,7 @@ class Noted:
         self.asked.append(tick)
         kind = self.answers.pop(0) if self.answers else Permit
         if kind is Later:
-            return Later(tick, Span(1_000_000))
+            return Later(tick, self.wait)
         return Permit(tick, None) if kind is Permit else Leave(tick, "told so")
 
     def admit(
@@ -62,7 +63,7 @@ class Noted:
 
     def look_later(self) -> None:
         """Let those who wait be called back."""
-        self.now += 2_000_000
+        self.now += 2 * SECOND
         self.room.look()
 
     @property
