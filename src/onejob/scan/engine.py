@@ -1,9 +1,8 @@
 """A scan from start to end: walk, read, take facts, join, judge. Nothing that it reads is run.
 
 1. ``walk`` lists the files that are worth reading.
-2. Each file is read and handed to the sources that take it; they give facts. Large trees are shared
-   out among processes, in chunks; a chunk whose process dies is read again file by file, each in
-   a process of its own, so that one hostile file costs one note.
+2. Each file is read and handed to the sources that take it; they give facts. A large tree is
+   shared out among processes (``crew.py``), in chunks.
 3. ``join`` puts the facts of all files together and judges.
 4. Comments that allow a finding take it off the list.
 """
@@ -11,13 +10,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
+from onejob.scan import wire
+from onejob.scan.crew import Taken, read
 from onejob.scan.facts import Fact, Note
 from onejob.scan.finding import UNGUARDED, Finding
 from onejob.scan.join import join, notes_of
@@ -30,8 +29,8 @@ from onejob.scan.walk import walk
 #: Below this many bytes a second process costs more time than it saves.
 PARALLEL_BYTES = 3_000_000
 CHUNK_BYTES = 600_000
-PROCESSES_MAX = 8
-#: A file that takes part in a crash of its process more than once is left out.
+READERS_MAX = 8
+#: Of one file.
 FACTS_MAX = 20_000
 
 Progress = Callable[[int, int], None]
@@ -69,15 +68,6 @@ class Scan:
     def unguarded(self) -> int:
         """Count the triggers that N replicas run N times."""
         return sum(f.role == "trigger" and f.verdict in UNGUARDED for f in self.findings)
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What one chunk of files gave."""
-
-    facts: list[Fact]
-    comments: list[Allowance]
-    files: int
 
 
 def scan(root: Path, options: Options = EVERYTHING, progress: Progress | None = None) -> Scan:
@@ -121,48 +111,38 @@ def _listed(root: Path, exclude: tuple[str, ...]) -> tuple[list[str], list[Note]
 def _take(root: Path, paths: list[str]) -> Iterator[Taken]:
     sized = [(path, _size(root / path)) for path in paths]
     chunks = list(_chunks(sized))
-    processes = min(_cores(), PROCESSES_MAX, len(chunks))
-    if sum(size for _, size in sized) < PARALLEL_BYTES or processes < 2:
+    readers = min(_cores(), READERS_MAX, len(chunks))
+    if sum(size for _, size in sized) < PARALLEL_BYTES or readers < 2:
         for chunk in chunks:
             yield take(root, chunk)
-        return
-    failed: list[list[str]] = []
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        waiting: dict[Future[Taken], list[str]] = {
-            pool.submit(take, root, chunk): chunk for chunk in chunks
-        }
-        for future in as_completed(waiting):
-            try:
-                yield future.result()
-            except BrokenProcessPool:
-                failed.append(waiting[future])
-    for chunk in failed:
-        for path in chunk:
-            yield _alone(root, path)
+    else:
+        yield from read(root, chunks, readers)
 
 
-def _alone(root: Path, path: str) -> Taken:
-    try:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            return pool.submit(take, root, [path]).result()
-    except BrokenProcessPool:
-        return Taken([Note(path, "its parser crashed: skipped")], [], 1)
-
-
-def take(root: Path, paths: Iterable[str]) -> Taken:
+def take(root: Path, paths: Sequence[str]) -> Taken:
     """Read files and let the sources speak. Runs in whichever process."""
     facts: list[Fact] = []
     comments: list[Allowance] = []
-    count = 0
     for path in paths:
-        count += 1
         file = read_file(root, path) if _wanted(root, path) else None
         if isinstance(file, Note):
             facts.append(file)
         elif file is not None:
             facts += facts_of(file)
             comments += allowances(path, file.text)
-    return Taken(facts, comments, count)
+    return Taken(tuple(facts), tuple(comments), len(paths))
+
+
+def serve() -> None:
+    """Answer chunks until the input ends: what a reading process does."""
+    out = sys.stdout.buffer
+    # What a parser may print belongs nowhere near the answers.
+    sys.stdout = sys.stderr
+    for line in sys.stdin.buffer:
+        root, *paths = wire.decode(line)
+        taken = take(Path(root), paths)
+        out.write(wire.encode([taken.facts, taken.comments]).encode() + b"\n")
+        out.flush()
 
 
 def facts_of(file: SourceFile) -> list[Fact]:

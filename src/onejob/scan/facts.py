@@ -140,4 +140,27 @@ class Note:
     line: int = 0
 
 
-Fact: TypeAlias = Trigger | Launch | Function | Setting | Smell | Note
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """A function that hands its caller's function to a scheduler or a loop: ``trigger``."""
+
+    name: str
+    path: str
+    line: int
+    trigger: Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A call that may be of a wrapper; a trigger when there is a wrapper of that name."""
+
+    name: str
+    path: str
+    line: int
+    label: str
+    """What the reader calls the job."""
+    schedule: str
+    target: str
+
+
+Fact: TypeAlias = Trigger | Launch | Function | Setting | Smell | Note | Wrapper | Use

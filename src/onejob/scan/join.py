@@ -19,10 +19,11 @@ from onejob.scan.nearby import Launches
 from onejob.scan.registry import rule_for
 from onejob.scan.settings import adjusted
 from onejob.scan.verdict import decide, product
+from onejob.scan.wrappers import unwrapped
 
 #: A function name that many files define tells nothing; only one in the same file is meant then.
 SAME_NAME_MAX = 4
-TELLING_CHARACTERS = 9
+TELLING_CHARACTERS = 7
 #: What is believed of a guard one call further: locks of a process often guard something else.
 _FAR = frozenset({Verdict.GUARDED, Verdict.WEAK_GUARD, Verdict.NO_OVERLAP})
 
@@ -34,6 +35,7 @@ def join(facts: Iterable[Fact], house_guards: tuple[str, ...] = ()) -> list[Find
     settings = tuple(fact for fact in facts if isinstance(fact, Setting))
     launches = Launches(fact for fact in facts if isinstance(fact, Launch))
     triggers = [fact for fact in facts if isinstance(fact, Trigger)]
+    triggers += unwrapped(facts)
     findings = []
     for trigger in triggers:
         guards = tuple(_guards(trigger, functions, house_guards))
@@ -109,17 +111,23 @@ def _meant(name: str, path: str, functions: dict[str, list[Function]]) -> list[F
     if here:
         return here
     parts = _parts(name)
-    known = parts[:-1] if _telling(parts[-1]) else parts
-    best = max((_agreement(known, function) for function in found), default=0)
-    found = [function for function in found if _agreement(known, function) == best]
-    if not best and not _telling(parts[-1]):
-        return []
+    if not _telling(parts[-1]):
+        # `delete` and `run` are everywhere: what stands before the name must agree as well.
+        found = [f for f in found if len(parts) > 1 and parts[-2] in _before(f)]
+    best = max((_agreement(parts[:-1], function) for function in found), default=0)
+    found = [function for function in found if _agreement(parts[:-1], function) == best]
     return found if len(found) < SAME_NAME_MAX else []
 
 
+def _before(function: Function) -> list[str]:
+    """Return what may stand before a function's name: its class, its module."""
+    return [*_parts(function.name)[-3:-1], function.path.rpartition("/")[2].partition(".")[0]]
+
+
 def _telling(name: str) -> bool:
-    """Decide whether a function's name alone says which one is meant."""
-    return len(name) > TELLING_CHARACTERS and ("_" in name or not name.islower())
+    """Decide whether a function's name alone says which one is meant: it has several words."""
+    words = "_" in name.strip("_") or not (name.islower() or name.isupper())
+    return words and len(name) >= TELLING_CHARACTERS
 
 
 def _agreement(parts: list[str], function: Function) -> int:

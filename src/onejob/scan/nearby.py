@@ -48,6 +48,8 @@ class Launches:
                 found.append(launch)
         if trigger.fires == "scheduler":
             found = found or [each for each, _ in self._known if _may_fire(trigger, each)]
+        # What says how many there are outweighs a development setup that does not.
+        found = [each for each in found if each.replicas is not None] or found
         return tuple(found) if len(found) <= EQUALS_MAX else ()
 
 

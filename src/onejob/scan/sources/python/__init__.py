@@ -21,8 +21,10 @@ from onejob.scan.sources.python import (
     launches,
     loops,
     orchestrators,
+    own,
     queues,
     scheduling,
+    tables,
 )
 from onejob.scan.sources.python.guards import guards_in
 from onejob.scan.sources.python.module import FunctionNode, Module, keywords, parse
@@ -62,14 +64,34 @@ def read(file: SourceFile) -> Iterable[Fact]:
         yield Note(file.path, "is no Python 3: not judged", line)
         return
     wanted = set[str]()
+    taken = set[int]()
     for finder in FINDERS:
         for fact in finder(module):
             if isinstance(fact, Trigger):
-                wanted.add(fact.target.rpartition(".")[2])
-                yield replace(fact, guards=(*fact.guards, *_around(module, fact)))
+                taken.add(fact.line)
+                for each in _placed(module, fact):
+                    if isinstance(each, Trigger):
+                        wanted.add(each.target.rpartition(".")[2])
+                    yield each
             else:
                 yield fact
+    yield from own.decorated(module, taken)
+    yield from own.uses(module)
     yield from _functions(module, wanted)
+
+
+def _placed(module: Module, trigger: Trigger) -> Iterator[Fact]:
+    """Return a trigger where it belongs: each row of its table, or the wrapper that it is in."""
+    node = next(_at(module, trigger), None)
+    trigger = replace(trigger, guards=(*trigger.guards, *_around(module, trigger)))
+    if node is None:
+        yield trigger
+        return
+    wrapper = own.wrapper_around(module, trigger, node)
+    if wrapper is not None:
+        yield wrapper
+    else:
+        yield from tables.unrolled(module, trigger, node)
 
 
 def _functions(module: Module, wanted: set[str]) -> Iterator[Function]:

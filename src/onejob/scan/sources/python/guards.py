@@ -41,6 +41,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ADVISORY_XACT = re.compile(r"pg_(try_)?advisory_xact_lock", re.I)
 _ADVISORY = re.compile(r"pg_(try_)?advisory_lock|GET_LOCK\s*\(", re.I)
 _SKIP_LOCKED = re.compile(r"FOR\s+(NO\s+KEY\s+)?UPDATE\b(?P<skip>.*SKIP\s+LOCKED)?", re.I | re.S)
+_TELLS = re.compile(r"\blog|\bprint|stdout|write$|metric|count", re.I)
 _SQL_UPDATE = re.compile(r"\b(UPDATE|DELETE\s+FROM)\b.+\bWHERE\b", re.I | re.S)
 _SQL_INSERT = re.compile(r"\bINSERT\b.+\b(ON\s+CONFLICT|IGNORE)\b", re.I | re.S)
 
@@ -69,6 +70,30 @@ class Body:
                 if node is call or (isinstance(node, ast.Name) and node.id in names):
                     return True
         return False
+
+    def decides(self, call: ast.Call) -> bool:
+        """Decide whether a condition on the answer does more than tell of it."""
+        names = _names_bound_to(self.module, call)
+        for test in self.tests:
+            parent = self.module.parents.get(test)
+            if not any(
+                node is call or (isinstance(node, ast.Name) and node.id in names)
+                for node in ast.walk(test)
+            ):
+                continue
+            if not isinstance(parent, ast.If) or any(map(_acts, parent.body)):
+                return True
+        return False
+
+
+def _acts(statement: ast.stmt) -> bool:
+    """Decide whether a statement does something besides logging."""
+    if isinstance(statement, ast.Return | ast.Continue | ast.Raise | ast.Break):
+        return True
+    return any(
+        isinstance(node, ast.Call) and not _TELLS.search(ast.unparse(node.func))
+        for node in ast.walk(statement)
+    )
 
 
 def body_of(module: Module, function: FunctionNode) -> Body:
@@ -190,7 +215,7 @@ def _claims(body: Body) -> Iterator[Guard]:
             why = "takes rows that nobody else holds" if skip else "locks the rows it works on"
             name = "FOR UPDATE SKIP LOCKED" if skip else "FOR UPDATE"
             yield Guard(name, Verdict.GUARDED, line, why)
-        elif attr in ("update", "delete") and _filtered(call) and body.tested(call):
+        elif attr == "update" and _filtered(body.module, call) and body.decides(call):
             yield Guard("conditional update", Verdict.GUARDED, line, _CLAIM_WHY)
         elif attr in ("get_or_create", "update_or_create") and _created_is_tested(body, call):
             yield Guard(
@@ -314,11 +339,12 @@ def _true(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is True
 
 
-def _filtered(call: ast.Call) -> bool:
+def _filtered(module: Module, call: ast.Call) -> bool:
     assert isinstance(call.func, ast.Attribute), "only methods are looked at"
+    rows = _resolved(module, call.func.value)
     return any(
         isinstance(node, ast.Attribute) and node.attr in ("filter", "where", "filter_by", "exclude")
-        for node in ast.walk(call.func.value)
+        for node in ast.walk(rows)
     )
 
 

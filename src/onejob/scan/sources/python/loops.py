@@ -26,6 +26,8 @@ _STOP = re.compile(
 _GO = re.compile(
     r"running|run$|_run\b|active|enabled|keep_|should_|is_alive$|started|continue|^true$", re.I
 )
+#: A loop that can also be asked for one turn is still a loop.
+_MODE = re.compile(r"\bonce\b|_once\b|\bloop\b|daemon|forever|one_?shot|single_?run", re.I)
 _SLEEPS = ("sleep", "async_sleep", "sleep_ms", "pause")
 _WAITS = ("wait", "wait_for", "join_timeout", "sleep_or_stop", "wait_for_stop")
 _LOG = re.compile(r"(^|\.)(log(ger|ging)?|_log|_logger|print|warnings?|stdout|console)\b", re.I)
@@ -169,7 +171,7 @@ def _below(
             stopping, failed = stopping or ends, True
         case ast.If(test=test) if child is not test:
             text = ast.unparse(test)
-            stopping = stopping or bool(_STOP.search(text) or _GO.search(text))
+            stopping = stopping or any(words.search(text) for words in (_STOP, _GO, _MODE))
         case _:
             pass
     return child, inner, failed, stopping
@@ -201,6 +203,8 @@ def _waited(module: Module, wait: ast.Call | None) -> str:
     last = module.name(wait.func).rpartition(".")[2]
     position = 1 if last == "wait_for" else 0
     node = argument(wait, position, "timeout", "seconds", "delay")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        node = node.left  # the rest of the period, after the work
     found = timing.number(module, node)
     return timing.span(module, node) if found is None or found > 0 else ""
 

@@ -31,6 +31,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Sub: operator.sub,
     ast.Div: operator.truediv,
 }
+_SAYS_NOTHING = ("timedelta", "datetime", "int", "float", "max", "min", "os", "self")
 _CHANCE = ("random.", "uuid.", "secrets.", "numpy.random", "os.getpid", "time.time", "datetime.now")
 _CHANCE_ENDS = ("randint", "randrange", "getpid", ".now", ".utcnow", "uniform", "time_ns")
 
@@ -114,7 +115,7 @@ def computed(module: Module, node: ast.AST | None) -> str:
     for each in ast.walk(node) if node is not None else ():
         if isinstance(each, ast.Attribute | ast.Name):
             name = module.name(each)
-            if name and not name.startswith(".") and name.rpartition(".")[2] != "timedelta":
+            if name and not name.startswith(".") and name.rpartition(".")[2] not in _SAYS_NOTHING:
                 return f"from {name}"[: schedules.CHARACTERS_MAX]
     return ""
 

@@ -1,0 +1,54 @@
+"""Schedulers of the house's own: calls of a wrapper are the triggers, wherever they stand.
+
+A wrapper that nobody seems to call stays one trigger, at the place where it starts its timer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from onejob.scan.facts import Fact, Trigger, Use, Wrapper
+from onejob.scan.finding import Related
+
+#: A name that is called more often than this is a word, not a scheduler.
+USES_MAX = 400
+
+
+def unwrapped(facts: Iterable[Fact]) -> list[Trigger]:
+    """Return the triggers that calls of wrappers are, and the wrappers' own where nobody calls."""
+    uses: dict[str, list[Use]] = defaultdict(list)
+    wrappers: list[Wrapper] = []
+    for fact in facts:
+        if isinstance(fact, Use):
+            uses[fact.name].append(fact)
+        elif isinstance(fact, Wrapper):
+            wrappers.append(fact)
+    found: dict[tuple[str, int], Trigger] = {}
+    for wrapper in wrappers:
+        calls = [use for use in uses[wrapper.name] if _outside(use, wrapper)]
+        if not calls or len(calls) > USES_MAX:
+            found.setdefault((wrapper.trigger.path, wrapper.trigger.line), wrapper.trigger)
+            continue
+        place = Related(wrapper.path, wrapper.trigger.line, "starts it")
+        for use in calls:
+            found.setdefault(
+                (use.path, use.line),
+                replace(
+                    wrapper.trigger,
+                    path=use.path,
+                    line=use.line,
+                    name=use.label,
+                    schedule=use.schedule or wrapper.trigger.schedule,
+                    target=use.target,
+                    marks=(),
+                    confidence="medium",
+                    related=(place,),
+                ),
+            )
+    return list(found.values())
+
+
+def _outside(use: Use, wrapper: Wrapper) -> bool:
+    return use.path != wrapper.path or not (wrapper.line <= use.line <= wrapper.trigger.line)
