@@ -115,9 +115,11 @@ SIGNS: tuple[Sign, ...] = (
     Sign(
         "lock of this process",
         re.compile(
-            r"\bsynchronized\b|\bReentrantLock\b|\.synchronize\b|\bmutex\.(?:Lock|TryLock|lock|try_lock)"
-            r"|\bmu\.(?:Lock|TryLock)\(|AtomicBoolean|compareAndSet\(|SemaphoreSlim|Interlocked\."
-            r"|Monitor\.(?:Try)?Enter|\block\s*\(\s*_?\w+\s*\)\s*\{|Mutex\.new|\batomic\.CompareAndSwap"
+            r"\A.{0,120}?\bsynchronized\b|\.synchronize\b|\b\w*(?:mu|mutex|lock)\.(?:TryLock|tryLock)\(\)"
+            r"|AtomicBoolean|compareAndSet\(|\batomic\.CompareAndSwap|\.CompareAndSwap\(|\.try_lock\b"
+            r"|Interlocked\.(?:Exchange|CompareExchange)|Monitor\.TryEnter|\.WaitAsync\(0\)|\.Wait\(0\)"
+            r"|\A.{0,120}?\block\s*\(\s*_?\w+\s*\)\s*\{",
+            re.DOTALL,
         ),
         Verdict.HOST_ONLY,
         "is of this process only",

@@ -38,6 +38,21 @@ EFFECTS: tuple[Effect, ...] = (
         "locks a file on this host; every host has a crontab of its own",
     ),
     Effect(
+        "gocron.locker",
+        ("gocron",),
+        Verdict.WEAK_GUARD,
+        "is taken when a timer fires: timers of replicas fire at different moments, and each finds "
+        "it free",
+        holds=bool,
+    ),
+    Effect(
+        "gocron.elector",
+        ("gocron",),
+        Verdict.WEAK_GUARD,
+        "lets one leader fire; nothing fences a leader that has been replaced",
+        holds=bool,
+    ),
+    Effect(
         "celery.redbeat",
         ("celery-beat", "celery-periodic"),
         Verdict.WEAK_GUARD,

@@ -46,6 +46,7 @@ KINDS = (
     "quartz",
     "robfig-cron",
     "gocron",
+    "go-quartz",
     "rufus",
     "quartz-net",
     "coravel",
