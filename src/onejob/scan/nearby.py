@@ -8,12 +8,18 @@ nothing. Where several launches agree equally well, all of them are kept.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from onejob.scan.facts import Launch, Trigger
 
 #: Too many equal answers are none.
 EQUALS_MAX = 6
+#: A word that more launches than this use is the project's own name, or says as little.
+RARE_MAX, RARE_SHARE = 3, 0.2
+#: Less agreement than one telling word is none.
+LEAST = 1.0
+TOLD_SHARE = 0.4
 _COMMON_WORDS = """
     src app apps main index lib libs pkg cmd internal core server service services script
     scripts bin run start python node java go ruby manage py js ts jar deployment template
@@ -31,25 +37,30 @@ class Launches:
 
     def __init__(self, launches: Iterable[Launch]) -> None:
         self._known = [(launch, _words((*launch.words, launch.name))) for launch in launches]
+        count = Counter(word for _, words in self._known for word in words)
+        usual = max(RARE_MAX, len(self._known) * RARE_SHARE)
+        self._weights = {word: 1.0 if each <= usual else 0.25 for word, each in count.items()}
 
     def of(self, trigger: Trigger) -> tuple[Launch, ...]:
         """Return the launches that start this trigger's process, as far as names tell."""
         if trigger.fires not in ("process", "scheduler"):
             return ()
         mine = _words((trigger.path.rpartition(".")[0], *trigger.words))
-        best, found = 0, list[Launch]()
-        for launch, words in self._known:
-            if not _may_fire(trigger, launch):
-                continue
-            agreement = sum(len(word) > 2 for word in mine & words)
-            if agreement > best:
-                best, found = agreement, [launch]
-            elif agreement == best and best:
-                found.append(launch)
+        scored = [
+            (score, launch)
+            for launch, words in self._known
+            if _may_fire(trigger, launch)
+            and (score := sum(self._weights[word] for word in mine & words)) >= LEAST
+        ]
+        best = max((score for score, _ in scored), default=0.0)
+        # What says how many there are outweighs an image or a development setup that does not.
+        told = [(score, launch) for score, launch in scored if launch.replicas is not None]
+        nearest = max((score for score, _ in told), default=0.0)
+        if nearest >= best * TOLD_SHARE and nearest:
+            scored, best = told, nearest
+        found = [launch for score, launch in scored if score == best]
         if trigger.fires == "scheduler":
             found = found or [each for each, _ in self._known if _may_fire(trigger, each)]
-        # What says how many there are outweighs a development setup that does not.
-        found = [each for each in found if each.replicas is not None] or found
         return tuple(found) if len(found) <= EQUALS_MAX else ()
 
 
@@ -66,4 +77,4 @@ def _words(texts: Iterable[str]) -> frozenset[str]:
             whole = word.replace("-", "_")
             found.add(whole)
             found.update(whole.split("_"))
-    return frozenset(found - _COMMON)
+    return frozenset(word for word in found - _COMMON if len(word) > 2 and not word.isdigit())
