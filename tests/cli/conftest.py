@@ -108,3 +108,13 @@ def shop(empty: Shop) -> Shop:
     """A store with tables."""
     assert empty.invoke("init").exit_code == 0
     return empty
+
+
+@pytest.fixture
+def sqlite_shop(sqlite_url: str, tmp_path: Path) -> Iterator[Shop]:
+    """A store with tables, where one kind of store tells enough."""
+    app = App(sqlite_url)
+    shop = Shop(app, sqlite_url, "onejob", tmp_path)
+    assert shop.invoke("init").exit_code == 0
+    yield shop
+    app.store.close()

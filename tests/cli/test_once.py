@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from onejob import App
 from onejob.commands import claims, views
 from onejob.commands.claims import ClaimView
 
@@ -243,12 +242,3 @@ def _command(*arguments: str) -> list[str]:
 
 def _environ() -> dict[str, str]:
     return dict(os.environ)
-
-
-@pytest.fixture
-def sqlite_shop(sqlite_url: str, tmp_path: Path) -> Any:
-    app = App(sqlite_url)
-    shop = Shop(app, sqlite_url, "onejob", tmp_path)
-    assert shop.invoke("init").exit_code == 0
-    yield shop
-    app.close()
