@@ -23,7 +23,7 @@ from onejob.effect import Options, Request, check_effect, refuse_called, request
 from onejob.errors import InProgress, UsageError
 from onejob.fences import Fence
 from onejob.runtime.attempt import Attempt
-from onejob.services import Services
+from onejob.services import Services, any_holds
 from onejob.steps import Steps
 
 _NOTE_CHARACTERS_MAX: Final = 1_000
@@ -109,10 +109,11 @@ class Facts:
     def _scope(self) -> str:
         return self._attempt.run.scope
 
-    def _outside(self, what: str) -> None:
+    def _outside(self, what: str) -> Steps[None]:
         """Refuse what would wait for a row that this very context has locked."""
         self._attempt.check()
-        if any(fence.holder == self._claim for fence in fences.around()):
+        mine = [fence for fence in fences.around() if fence.holder == self._claim]
+        if (yield from any_holds(mine)):
             raise UsageError(
                 f"{what} inside a fenced transaction of the same run would wait for itself: "
                 "the run is locked until that transaction ends. Move it before or after the "
@@ -150,6 +151,7 @@ class Facts:
         return inserted
 
     def _progress(self, done: float, total: float | None, note: str) -> Steps[None]:
+        yield from self._outside("progress")
         # A file's name may hold what UTF-8 cannot; a note is no reason to fail.
         note = note.encode(errors="backslashreplace").decode()
         text = json.dumps({"done": done, "total": total, "note": note}, ensure_ascii=False)
@@ -169,7 +171,6 @@ class Facts:
         self._attempt.check()
 
     def _check_progress(self, done: float, total: float | None, note: str) -> None:
-        self._outside("progress")
         for what, value in (("done", done), ("total", total)):
             if value is not None and not (isinstance(value, int | float) and 0 <= value < 2**63):
                 raise UsageError(f"{what}={value!r} must be a number from 0.")
@@ -184,7 +185,6 @@ class Facts:
         kwargs: Mapping[str, Any],
         options: Options,
     ) -> Request:
-        self._outside("effect")
         owner = claimant(f"{self.replica}/{self.token}", uuid4().hex[:12])
         claim = self._claim
         return request(

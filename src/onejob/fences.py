@@ -39,6 +39,15 @@ class Fence:
         # A connection of ours may serve others after the block: it is not asked.
         return not self.ended and (self.ours or self.adapter.open)
 
+    @property
+    def unsure(self) -> bool:
+        """Tell whether ``open`` may be about another transaction.
+
+        Some drivers tell that a transaction is open, and not which. A pool may have lent the
+        connection to another thread since: then it is open, and holds nothing of ours.
+        """
+        return not self.ours and getattr(self.adapter, "any_transaction", False)
+
 
 _around: Final[ContextVar[tuple[Fence, ...]]] = ContextVar("onejob_fences", default=())
 

@@ -70,8 +70,8 @@ class Run(Facts):
         ends as succeeded in the same commit (what the handler returns is then not kept). On SQLite
         it lasts a third of the lease at most. Raises LeaseLost, and then nothing was written.
         """
-        self._outside("transaction")
         services = self._services
+        carry(self._outside("transaction"), services.run())
         with services.store.transaction(longest=services.longest) as connection:
             run = services.run(connection)
             carry(self._hold(), run)
@@ -145,6 +145,7 @@ class Run(Facts):
             provider_keeps=provider_keeps,
             final=final,
         )
+        carry(self._outside("effect"), self._services.run())
         asked = self._request(key, call, args, kwargs, options)
         asked.refuse_async()
         with self._alone(key):
@@ -166,8 +167,8 @@ class AsyncRun(Facts):
 
         Yields a ``psycopg.AsyncConnection``; on SQLite, which has none, the sqlite3 connection.
         """
-        self._outside("transaction")
         services = self._services
+        await acarry(self._outside("transaction"), services.arun())
         async with open_transaction(services) as connection:
             run = services.arun(connection)
             await acarry(self._hold(), run)
@@ -226,8 +227,9 @@ class AsyncRun(Facts):
             provider_keeps=provider_keeps,
             final=final,
         )
+        services = self._services
+        await acarry(self._outside("effect"), services.arun())
         asked = self._request(key, call, args, kwargs, options)
         with self._alone(key):
-            services = self._services
             steps = perform(asked, services.events)
             return await acarry(steps, services.arun(), late=services.run())

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from onejob import fences
 from onejob.adapters import adapt, adapt_any
+from onejob.commands import runs
 from onejob.commands.command import Command
+from onejob.core.run import Claim
 from onejob.core.time import Span
 from onejob.errors import UsageError
+from onejob.fences import Fence
 from onejob.lent import explained
 from onejob.runtime.clock import Clock, SystemClock
 from onejob.runtime.events import Events
 from onejob.runtime.listener import Listener
 from onejob.runtime.renewer import Renewer
+from onejob.steps import Steps, acarry, carry
 from onejob.stores.protocol import Store, TellsOfReleases
 from onejob.stores.threaded import ThreadedStore
 
@@ -94,17 +98,18 @@ class Services:
         self.store.close()
 
     def _run_alone(self, command: Command[Any]) -> Any:
-        self._refuse_in_fence(command)
+        carry(self._outside(command), self.store.run)
         return self.store.run(command)
 
     async def _arun_alone(self, command: Command[Any]) -> Any:
-        self._refuse_in_fence(command)
+        await acarry(self._outside(command), self.astore.run)
         return await self.astore.run(command)
 
-    def _refuse_in_fence(self, command: Command[Any]) -> None:
+    def _outside(self, command: Command[Any]) -> Steps[None]:
         """Refuse a write that would not be part of the fenced transaction open around it."""
         here = (self.store.dialect, self.store.where)
-        if command.writes and any((f.dialect, f.where) == here for f in fences.around()):
+        around = [f for f in fences.around() if (f.dialect, f.where) == here]
+        if command.writes and (yield from any_holds(around)):
             raise UsageError(
                 "a fenced transaction is open here, and this write would not be part of it: it "
                 "would commit by itself, or wait for that transaction to end. Pass within=tx with "
@@ -128,6 +133,16 @@ class Holding(TypedDict):
     clock: Clock
     renewer: Renewer
     listener: Listener | None
+
+
+def any_holds(around: Iterable[Fence]) -> Steps[bool]:
+    """Tell whether one of these fences holds its run, or lock; asks the store where unsure."""
+    for fence in around:
+        ended = isinstance(fence.holder, Claim) and fence.unsure and (yield runs.free(fence.holder))
+        if not ended:
+            return True
+        fence.ended = True
+    return False
 
 
 def required(within: object) -> object:

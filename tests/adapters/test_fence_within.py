@@ -61,12 +61,13 @@ def test_a_takeover_has_to_wait_for_the_fence(shop: Shop, session: Session, run:
     note = secrets.token_hex(4)
 
     fenced(session, run)
+    before_the_write = taken_over(shop, run)
     write(session, shop, note)
-    during = taken_over(shop, run)
+    before_the_commit = taken_over(shop, run)
     session.commit()
     after = taken_over(shop, run)
 
-    assert (during, after) == (False, True)
+    assert (before_the_write, before_the_commit, after) == (False, False, True)
     assert shop.rows(note) == 1
 
 
@@ -121,3 +122,22 @@ def test_what_would_wait_for_your_transaction_is_refused_while_it_is_open(
     session.rollback()
 
     session.call(lambda: run.progress(1))
+
+
+def test_a_connection_that_serves_another_transaction_by_now_is_no_fence(
+    shop: Shop, session: Session, job: Any, run: Any
+) -> None:
+    """A pool lends it on, to other threads too: nothing of this run waits for those."""
+    fenced(session, run)
+    session.commit()
+    session.execute("SELECT 1")
+
+    session.call(lambda: run.progress(1))
+    fenced(session, run)
+    session.rollback()
+    session.execute("SELECT 1")
+    made = session.call(
+        lambda: (job.enqueue if session.colour == "sync" else job.aenqueue)(image_id=2)
+    )
+
+    assert made.created

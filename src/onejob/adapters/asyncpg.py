@@ -20,6 +20,8 @@ class AsyncpgWithin:
 
     dialect: str = "postgresql"
     style: Literal["typed"] = "typed"
+    #: The driver tells that a transaction is open, and not which.
+    any_transaction = True
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection

@@ -21,6 +21,8 @@ class PsycopgWithin:
 
     dialect: str = "postgresql"
     style: Literal["pyformat"] = "pyformat"
+    #: The driver tells that a transaction is open, and not which.
+    any_transaction = True
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
@@ -46,6 +48,8 @@ class AsyncPsycopgWithin:
 
     dialect: str = "postgresql"
     style: Literal["pyformat"] = "pyformat"
+    #: The driver tells that a transaction is open, and not which.
+    any_transaction = True
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self.connection = connection

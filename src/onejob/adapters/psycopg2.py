@@ -19,6 +19,8 @@ class Psycopg2Within:
 
     dialect: str = "postgresql"
     style: Literal["pyformat"] = "pyformat"
+    #: The driver tells that a transaction is open, and not which.
+    any_transaction = True
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection

@@ -191,6 +191,11 @@ def fence(claim: Claim, *, idle_limit: int, now: int | None = None) -> Command[b
     return Command("run_fence", parameters, found)
 
 
+def free(claim: Claim) -> Command[bool]:
+    """Tell whether this claim holds its run and no open transaction has the run locked."""
+    return Command("run_free", asdict(claim), found, writes=False, repeatable=True)
+
+
 def progress(claim: Claim, note: str) -> Command[bool]:
     """Record how far an attempt has come. False: superseded (or locked by its own transaction)."""
     return Command("run_progress", {**asdict(claim), "note": note}, found, repeatable=True)

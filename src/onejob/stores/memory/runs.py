@@ -149,6 +149,11 @@ def run_fence(
     return [(id,)] if tables.held(id, token, replica) else []
 
 
+def run_free(tables: Tables, now: int, *, id: int, token: int, replica: str) -> Rows:
+    """Tell whether the claim holds; there are no transactions here that could lock the run."""
+    return [(id,)] if tables.held(id, token, replica) else []
+
+
 def run_progress(tables: Tables, now: int, *, id: int, token: int, replica: str, note: str) -> Rows:
     """Record how far an attempt has come."""
     run = tables.held(id, token, replica)

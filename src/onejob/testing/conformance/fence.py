@@ -96,6 +96,34 @@ def test_a_fence_goes_when_its_transaction_is_rolled_back(run: Run, sessions: Se
     assert other.run(runs.settle([(claimed.claim, DONE)], keep=KEEP, now=NOW))
 
 
+def test_a_run_is_free_for_exactly_the_present_claim(run: Run) -> None:
+    old = running(run)
+    new = taken_over(run, old)
+
+    stale, present = run(runs.free(old.claim)), run(runs.free(new.claim))
+    other = run(runs.free(replace(new.claim, replica=ReplicaId("x"))))
+    assert settle(run, new.claim, DONE)
+
+    assert (stale, other, present) == (False, False, True)
+    assert not run(runs.free(new.claim))
+
+
+def test_a_run_is_free_again_when_its_fence_has_gone(run: Run, row_sessions: Sessions) -> None:
+    """The look neither waits for the fence nor keeps the next one out."""
+    claimed = running(run)
+    holder, onlooker = row_sessions.open(), row_sessions.open()
+    assert holder.run(runs.fence(claimed.claim, idle_limit=LIMIT, now=NOW))
+
+    during = onlooker.run(runs.free(claimed.claim))
+    holder.rollback()
+    after = onlooker.run(runs.free(claimed.claim))
+    onlooker.rollback()
+
+    assert (during, after) == (False, True)
+    assert holder.run(runs.fence(claimed.claim, idle_limit=LIMIT, now=NOW))
+    holder.rollback()
+
+
 def test_a_takeover_that_has_begun_keeps_the_old_holder_from_fencing(
     run: Run, sessions: Sessions
 ) -> None:

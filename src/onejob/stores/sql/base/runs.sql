@@ -239,6 +239,16 @@ SELECT id,
    AND state = 'running'
    FOR NO KEY UPDATE
 
+-- name: run_free
+-- A look at a lock, not a lock: what a fence holds is skipped, and SHARE is given back at once.
+SELECT id
+  FROM {schema}run
+ WHERE id = :id
+   AND token = :token
+   AND replica = :replica
+   AND state = 'running'
+   FOR SHARE SKIP LOCKED
+
 -- name: run_progress
 -- Skips the row while its own fenced transaction holds it: progress must not wait for itself.
 UPDATE {schema}run

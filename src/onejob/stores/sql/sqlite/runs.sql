@@ -214,6 +214,15 @@ UPDATE {schema}run
    AND state = 'running'
 RETURNING id
 
+-- name: run_free
+-- why: no row locks. Whether the one write lock is held, the connection itself tells, so nobody asks.
+SELECT id
+  FROM {schema}run
+ WHERE id = :id
+   AND token = :token
+   AND replica = :replica
+   AND state = 'running'
+
 -- name: run_progress
 -- why: no row locks
 UPDATE {schema}run
