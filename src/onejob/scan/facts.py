@@ -90,6 +90,17 @@ class Launch:
     reported: bool = True
     """False for one that only explains triggers, such as any Deployment without a scheduler."""
     related: tuple[Related, ...] = ()
+    workers_from: str = ""
+    """The environment variable that says how many workers, such as WEB_CONCURRENCY."""
+    replicas_from: str = ""
+    """The chart's value that says how many replicas, such as ``replicaCount``."""
+    commanded: bool = True
+    """False where the image's own command is what runs."""
+
+    @property
+    def web(self) -> bool:
+        """Tell a web server's processes from others."""
+        return self.fires == "web"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from onejob.scan.facts import Fact, Function, Guard, Launch, Note, Setting, Smell, Trigger
 from onejob.scan.finding import Finding, Related, Verdict
+from onejob.scan.fleet import resolved
 from onejob.scan.nearby import Launches
 from onejob.scan.registry import rule_for
 from onejob.scan.settings import adjusted
@@ -33,7 +34,8 @@ def join(facts: Iterable[Fact], house_guards: tuple[str, ...] = ()) -> list[Find
     facts = list(facts)
     functions = _by_last_name(fact for fact in facts if isinstance(fact, Function))
     settings = tuple(fact for fact in facts if isinstance(fact, Setting))
-    launches = Launches(fact for fact in facts if isinstance(fact, Launch))
+    started = resolved((fact for fact in facts if isinstance(fact, Launch)), settings)
+    launches = Launches(started)
     triggers = [fact for fact in facts if isinstance(fact, Trigger)]
     triggers += unwrapped(facts)
     findings = []
@@ -41,7 +43,7 @@ def join(facts: Iterable[Fact], house_guards: tuple[str, ...] = ()) -> list[Find
         guards = tuple(_guards(trigger, functions, house_guards))
         guards = adjusted(trigger, guards, settings)
         findings.append(_finding(trigger, guards, launches.of(trigger)))
-    findings += [_launched(fact) for fact in facts if isinstance(fact, Launch) and fact.reported]
+    findings += [_launched(launch) for launch in started if launch.reported]
     findings += [_smelt(fact) for fact in facts if isinstance(fact, Smell)]
     return sorted(findings, key=lambda each: (each.path, each.line, each.rule, each.name))
 
@@ -152,7 +154,8 @@ def _finding(trigger: Trigger, guards: tuple[Guard, ...], launches: tuple[Launch
     ):
         place = decision.guard.path or trigger.path
         related.append(Related(place, decision.guard.line, decision.guard.name))
-    related += [Related(each.path, each.line, each.kind) for each in launches]
+    for each in launches:
+        related += [Related(each.path, each.line, each.kind), *each.related]
     return Finding(
         path=trigger.path,
         line=trigger.line,

@@ -32,6 +32,7 @@ class Place:
     replicas: int | None = None
     rollout: str = ""
     autoscaled: bool = False
+    replicas_from: str = ""
 
 
 def named_for_it(name: str) -> bool:
@@ -97,4 +98,7 @@ def launch(started: Started, place: Place, words: tuple[str, ...] = ()) -> Launc
         verdict=verdict,
         why=why,
         reported=bool(started.kind) or named,
+        workers_from=started.workers_from,
+        replicas_from=place.replicas_from,
+        commanded=started.program != "",
     )

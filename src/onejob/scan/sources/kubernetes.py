@@ -151,6 +151,7 @@ def _workload(file: SourceFile, document: Node) -> Iterator[Fact]:
                 words=(name, container_name, *_image(container)),
                 replicas=replicas,
                 rollout="recreate" if recreate else "rolling",
+                replicas_from=_value_of(spec.get("replicas")),
             ),
         )
 
@@ -163,6 +164,12 @@ def _replicas(kind: str, spec: Node) -> int | None:
         # Absent means one, unless a template or an autoscaler leaves it out on purpose.
         return 1
     return number(given)[0]
+
+
+def _value_of(text: str) -> str:
+    """Return the chart's value that a template names: ``{{ .Values.web.replicas }}``."""
+    match = re.search(r"\$?\.Values\.([\w.]+)", text)
+    return match[1] if match and text.strip().startswith("{{") else ""
 
 
 def _command_words(pod: Node | None) -> list[str]:
