@@ -236,9 +236,8 @@ def _timing(
     on_gap: Gap,
     on_fold: Fold,
 ) -> Timing:
-    given = [
-        name for name, value in (("cron", cron_text), ("every", interval), ("at", at)) if value
-    ]
+    options = {"cron": cron_text, "every": interval, "at": at}
+    given = [name for name, value in options.items() if value is not None]
     if len(given) != 1:
         raise UsageError(
             f"a schedule has one of cron=, every= and at=; given: {', '.join(given) or 'none'}."

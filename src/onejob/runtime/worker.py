@@ -102,6 +102,8 @@ class Worker:
         """Hear that something has changed in the store: runs to claim now, or due soon."""
         self._hinted = True
         self._recall_at = min(self._recall_at, self._recalled + RECALL_PAUSE)
+        if self.executor.held:
+            self.waker.at(self._recall_at)
         self.waker.wake()
 
     def stop(self) -> None:
@@ -225,6 +227,7 @@ class Worker:
         held = [attempt.claim for attempt in self.executor.attempts.values()]
         self._recalled = self._clock.now()
         self._recall_at = self._recalled + int(RECALL_LEASES * self._settings.lease)
+        self.waker.at(self._recall_at)
         for claim in await self._host.run(overlap.recalled(held)):
             # One that cancelled itself has ended here, and only waits to be forgotten.
             if claim not in self.settler:

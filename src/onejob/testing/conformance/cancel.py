@@ -115,7 +115,8 @@ def test_a_fenced_run_that_completes_in_its_transaction_has_succeeded(
 
     assert holder.run(runs.settle([(claimed.claim, DONE)], keep=KEEP, now=NOW))
     holder.commit()
-    ended = run(overlap.cancel(run(overlap.asked(limit=10)), keep=KEEP, now=NOW))
+    asked = run(overlap.asked(limit=10))
+    ended = run(overlap.cancel(asked, keep=KEEP, now=NOW))
 
     view = run(views.run_get(claimed.id))
     assert view is not None

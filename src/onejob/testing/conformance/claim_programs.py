@@ -11,8 +11,8 @@ from typing import Any, Literal
 from onejob.commands import claims, ledger, views
 from onejob.commands.command import Command
 from onejob.core.time import DAY, HOUR, SECOND
+from onejob.testing.conformance.choices import MANY, PASSES, Ask
 from onejob.testing.conformance.given import LEASE, NOW
-from onejob.testing.conformance.programs import MANY, PASSES, Ask
 from onejob.testing.conformance.worlds import World
 
 OWNERS = ["a", "b", "c"]

@@ -7,18 +7,14 @@ so the choice does too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from random import Random
 from typing import Any, TypeVar
 
-from onejob.commands import ledger, replicas, runs, schedules, views
-from onejob.commands import overlap as runs_overlap
+from onejob.commands import ledger, overlap, replicas, runs, schedules, views
 from onejob.commands.command import Command
 from onejob.commands.ledger import NewEntry
 from onejob.commands.replicas import NewReplica
 from onejob.commands.runs import NewRun
-from onejob.commands.schedules import NewSchedule
 from onejob.core.effect import EntryState
 from onejob.core.run import (
     Again,
@@ -32,34 +28,31 @@ from onejob.core.run import (
 )
 from onejob.core.time import DAY, HOUR, SECOND
 from onejob.core.watermark import Probe, full_probes
-from onejob.testing.conformance.given import LEASE, NOW, step
+from onejob.testing.conformance.choices import (
+    EFFECTS,
+    JOBS,
+    KEYS,
+    MANY,
+    PASSES,
+    PUT,
+    QUEUES,
+    REPLICAS,
+    SCHEDULES,
+    SCOPES,
+    Ask,
+)
+from onejob.testing.conformance.given import LEASE
+from onejob.testing.conformance.schedule_programs import ScheduleChoices
 from onejob.testing.conformance.worlds import World
 
 T = TypeVar("T")
 
-REPLICAS = [ReplicaId(f"replica-{letter}") for letter in "abcd"]
-JOBS = ["bill", "mail", "ship"]
-QUEUES = ["default", "slow"]
-KEYS = [f"k{n}" for n in range(6)]
-SCHEDULES = ["hourly", "nightly", "weekly"]
-PUT = ["nightly", "tenant-1", "tenant-2"]
-SCOPES = ["inbox", "mail/k0"]
-EFFECTS = ["charge", "refund", "send"]
-MANY = 1_000
 
-#: How time passes between two commands: little mostly, a lease or a month now and then.
-PASSES = [0] * 12 + [1, SECOND, SECOND, 3 * SECOND] * 2 + [LEASE, HOUR, 20 * DAY]
-
-
-Ask = Callable[[World], Command[Any]]
-
-
-class Program:
+class Program(ScheduleChoices):
     """A sequence of random commands about few replicas, jobs, keys and effects."""
 
     def __init__(self, seed: int) -> None:
-        self._random = Random(seed)
-        self.now = NOW
+        super().__init__(seed)
         self._opening = [self._join(id) for id in REPLICAS[:2]]
         self._opening += [self._define(name) for name in SCHEDULES[:2]]
 
@@ -80,7 +73,7 @@ class Program:
             lambda world: views.jobs(),
             lambda world: views.schedules(now=now),
             lambda world: schedules.read([*SCHEDULES, *PUT], now=now),
-            lambda world: runs_overlap.asked(limit=MANY),
+            lambda world: overlap.asked(limit=MANY),
             lambda world: views.events(limit=MANY),
             lambda world: ledger.read(SCOPES[0], EFFECTS, now=now),
             lambda world: ledger.read(SCOPES[1], EFFECTS, now=now),
@@ -211,146 +204,6 @@ class Program:
             ),
         )
 
-    def _schedule(self) -> Ask:
-        now, name = self.now, self._pick(SCHEDULES)
-        plain = self._same(
-            *[schedules.read([*SCHEDULES, *PUT], now=now)] * 4,
-            schedules.due(
-                self._some(SCHEDULES),
-                self._some(JOBS),
-                limit=self._pick([1, MANY]),
-                skip=self._pick([0, 0, 1]),
-                now=now,
-            ),
-            schedules.live_definitions(self._some(SCHEDULES)),
-            *[schedules.pause(name, now=now)] * 2,
-            schedules.delete(name, now=now),
-            runs_overlap.release(now=now),
-            runs_overlap.late(limit=self._pick([1, MANY]), now=now),
-            runs_overlap.asked(limit=MANY),
-        )
-        one = [self._define(name), self._put(), self._break(name), self._resume(name)]
-        return self._pick([plain, plain, *[self._tick() for _ in range(4)], *one, self._cancel()])
-
-    def _cancel(self) -> Ask:
-        now, numbers = self.now, [self._number(MANY) for _ in range(2)]
-        keep = self._pick([0, DAY])
-
-        def cancel(world: World) -> Command[Any]:
-            ids = {*[world.id(number) for number in numbers], *world.asked}
-            return runs_overlap.cancel(sorted(ids), keep=keep, now=now)
-
-        return cancel
-
-    def _resume(self, name: str) -> Ask:
-        now, missed = self.now, self._pick([("", 0), ('{"count":2}', 2)])
-
-        def resume(world: World) -> Command[Any]:
-            read = world.schedules.get(name)
-            return schedules.resume(
-                name,
-                revision=read.revision if read else 1,
-                last=now - HOUR,
-                next_fire=now + HOUR,
-                missed=missed[0],
-                missed_count=missed[1],
-                now=now,
-            )
-
-        return resume
-
-    def _put(self) -> Ask:
-        now, names = self.now, self._some(PUT)
-        job, definition, next_fire = self._pick(JOBS), f"p-{self._number(3)}", now - HOUR
-
-        def put(world: World) -> Command[Any]:
-            batch = [
-                schedules.PutSchedule(
-                    name=name,
-                    job=job,
-                    timing="{}",
-                    policy="{}",
-                    definition=definition,
-                    next_fire=next_fire,
-                    args='{"n":1}',
-                    queue="slow",
-                    priority=3,
-                    on_loss="fail",
-                    revision=world.schedules[name].revision if name in world.schedules else 0,
-                )
-                for name in names
-            ]
-            return schedules.put(batch, now=now)
-
-        return put
-
-    def _break(self, name: str) -> Ask:
-        now = self.now
-
-        def mark_broken(world: World) -> Command[Any]:
-            read = world.schedules.get(name)
-            revision = read.revision if read else 0
-            return schedules.mark_broken(name, revision=revision, why="no such zone", now=now)
-
-        return mark_broken
-
-    def _define(self, name: str) -> Ask:
-        now, definition = self.now, f"{name}-{self._number(3)}"
-        next_fire = self._pick([now - HOUR, now, now + HOUR])
-        new = NewSchedule(
-            name,
-            self._pick(JOBS),
-            "{}",
-            "{}",
-            definition,
-            "",
-            "",
-            next_fire,
-            args=self._pick(["{}", '{"n":1}']),
-        )
-
-        def define(world: World) -> Command[Any]:
-            read = world.schedules.get(name)
-            return schedules.define(new, revision=read.revision if read else 0, now=now)
-
-        return define
-
-    def _tick(self) -> Ask:
-        now, names = self.now, self._some([*SCHEDULES, *PUT[1:]])
-        # On a grid, so that a fire time comes again; the last one is not due yet.
-        grid = now // HOUR * HOUR
-        fires = sorted(self._some([grid - HOUR, grid, now, now + 1]))
-        missed = self._pick([("", 0), ('{"count":2}', 2)])
-        overlap = self._pick(["skip", "queue", "allow", "cancel"])
-        shift, expect = self._pick([0, 0, SECOND]), self._pick([0, 0, SECOND, HOUR])
-        lost = self._chance()
-        replica = self._pick(REPLICAS)
-
-        def tick(world: World) -> Command[Any]:
-            steps = [
-                step(
-                    schedule,
-                    *fires,
-                    shift=shift,
-                    expect=expect,
-                    missed=missed[0],
-                    missed_count=missed[1],
-                    overlap=overlap,
-                )
-                for name, schedule in world.schedules.items()
-                if name in names
-            ]
-            if lost:
-                gone = [
-                    schedules.LostTick(one.name, fire.fire_time, fire.job, fire.key)
-                    for one in steps
-                    for fire in one.fires
-                ]
-                return schedules.lost(gone, replica=replica, now=now)
-            return schedules.tick(steps, replica=replica, now=now)
-
-        return tick
-
     def _effect(self) -> Ask:
         now, number, keep = self.now, self._number(MANY), self._pick([0, DAY, 400 * DAY])
         scope, key, owner = self._pick(SCOPES), self._pick(EFFECTS), self._pick(REPLICAS)
@@ -409,20 +262,3 @@ class Program:
 
     def _held_by(self, replica: ReplicaId) -> Ask:
         return lambda world: runs.held(replica)
-
-    def _same(self, *commands: Command[Any]) -> Ask:
-        """Return one of these commands, which are the same in every world."""
-        command = self._pick(commands)
-        return lambda world: command
-
-    def _pick(self, options: Sequence[T]) -> T:
-        return self._random.choice(options)
-
-    def _some(self, options: Sequence[T]) -> list[T]:
-        return self._random.sample(options, k=self._random.randint(1, len(options)))
-
-    def _number(self, below: int) -> int:
-        return self._random.randrange(below)
-
-    def _chance(self) -> bool:
-        return self._random.random() < 0.5
