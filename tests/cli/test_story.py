@@ -121,7 +121,13 @@ def test_a_skipped_fire_time_names_the_run_in_its_way() -> None:
 
 @pytest.mark.parametrize(
     ("reason", "words"),
-    [("late", "max_lateness"), ("catch_up", "a newer fire time"), ("cap", "catch_up_cap")],
+    [
+        ("late", "max_lateness"),
+        ("catch_up", "a newer fire time"),
+        ("cap", "catch_up_cap"),
+        ("gap", "the clocks skipped it"),
+        ("paused", "was paused then"),
+    ],
 )
 def test_a_missed_fire_time_says_why(reason: str, words: str) -> None:
     """P7: a missed fire time is listed and explained."""

@@ -209,6 +209,8 @@ _MISSED = {
     "late": "it came up later than max_lateness allows",
     "catch_up": "nobody ticked then, and a newer fire time took its place (catch_up)",
     "cap": "nobody ticked then, and catch_up_cap was reached",
+    "gap": 'the clocks skipped it, and its schedule leaves that out (on_gap="skip")',
+    "paused": "its schedule was paused then",
 }
 
 
