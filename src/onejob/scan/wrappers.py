@@ -9,8 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from onejob.scan.facts import Fact, Trigger, Use, Wrapper
-from onejob.scan.finding import Related
+from onejob.scan.facts import Fact, Guard, Trigger, Use, Wrapper
+from onejob.scan.finding import Related, Verdict
+from onejob.scan.purposes import own_purpose
 
 #: A name that is called more often than this is a word, not a scheduler.
 USES_MAX = 400
@@ -40,14 +41,27 @@ def unwrapped(facts: Iterable[Fact]) -> list[Trigger]:
                     path=use.path,
                     line=use.line,
                     name=use.label,
-                    schedule=use.schedule or wrapper.trigger.schedule,
+                    schedule=use.schedule or _fixed(wrapper.trigger.schedule),
                     target=use.target,
                     marks=(),
+                    guards=(*wrapper.trigger.guards, *_own(use)),
                     confidence="medium",
                     related=(place,),
                 ),
             )
     return list(found.values())
+
+
+def _fixed(schedule: str) -> str:
+    """What a wrapper computes from its own parameters says nothing about one call of it."""
+    return "" if schedule.startswith("from ") else schedule
+
+
+def _own(use: Use) -> tuple[Guard, ...]:
+    name = own_purpose((use.label, use.target), ())
+    if not name:
+        return ()
+    return (Guard(name, Verdict.PER_PROCESS_OK, use.line, "serves its own process"),)
 
 
 def _outside(use: Use, wrapper: Wrapper) -> bool:

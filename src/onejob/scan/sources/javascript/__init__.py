@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from onejob.scan.facts import Fact, Function
 from onejob.scan.reading import SourceFile
-from onejob.scan.sources.javascript import launches, libraries, timers
+from onejob.scan.sources.javascript import launches, libraries, own, timers
 from onejob.scan.sources.javascript.guards import guards_in
 from onejob.scan.sources.javascript.script import Script, called
 from onejob.scan.sources.javascript.script import read as parsed
@@ -38,9 +38,10 @@ def read(file: SourceFile) -> Iterable[Fact]:
         return
     script = parsed(file)
     if triggers:
-        yield from libraries.find(script)
-        yield from timers.find(script)
+        for trigger, node in (*libraries.find(script), *timers.find(script)):
+            yield own.wrapper_around(script, trigger, node) or trigger
         yield from launches.find(script)
+        yield from own.uses(script)
     if guards:
         yield from _functions(script)
 

@@ -51,14 +51,15 @@ class Found:
     why: str = ""
 
 
-def find(script: Script) -> Iterator[Trigger]:
-    """Return the schedules of this file."""
+def find(script: Script) -> Iterator[tuple[Trigger, SgNode]]:
+    """Return the schedules of this file, each with its node."""
     for node in nodes(script.root, "call_expression", "new_expression"):
         found = _call(script, node)
         if found is not None:
-            yield fact(script, node, found)
+            yield fact(script, node, found), node
     for node in nodes(script.root, "decorator"):
-        yield from _decorated(script, node)
+        for trigger in _decorated(script, node):
+            yield trigger, node
 
 
 def fact(script: Script, node: SgNode, found: Found) -> Trigger:
@@ -93,7 +94,7 @@ def _call(script: Script, node: SgNode) -> Found | None:
         return _made(script, package, name, given)
     if package == "node-cron" and last in ("schedule", "createTask"):
         return _node_cron(script, given)
-    if last == "schedule" and package in ("cron", "", "@elysiajs/cron") and _is_cron(script, given):
+    if last == "schedule" and _sounds_like_cron(script, callee, package, given):
         return _node_cron(script, given)
     if package == "croner" and last in ("Cron", "default"):
         return _croner(script, given)
@@ -149,8 +150,13 @@ def _node_cron(script: Script, given: list[SgNode]) -> Found:
     return Found("node-cron", times.expression(script, given[0]), callback, name, guards)
 
 
-def _is_cron(script: Script, given: list[SgNode]) -> bool:
-    return len(given) >= 2 and schedules.is_cron(script.text(given[0]))
+def _sounds_like_cron(script: Script, callee: str, package: str, given: list[SgNode]) -> bool:
+    """``cron.schedule(...)`` of a copy of the library, or of a module that wraps it."""
+    if len(given) < 2 or not _callable(script, given[1]):
+        return False
+    if schedules.is_cron(script.text(given[0])):
+        return True
+    return callee.lower().endswith("cron.schedule") and "pg" not in package
 
 
 def _croner(script: Script, given: list[SgNode]) -> Found | None:
@@ -158,7 +164,7 @@ def _croner(script: Script, given: list[SgNode]) -> Found | None:
     callback = next(
         (each for each in rest if script.value(each) is not None and _callable(script, each)), None
     )
-    if callback is None:
+    if callback is None or _empty(script, callback):
         return None
     options = next((each for each in rest if entries(script.value(each))), None)
     name = script.text(entries(script.value(options)).get("name"))

@@ -219,20 +219,24 @@ def _declared(script: Script, node: SgNode) -> set[str]:
 
 def around(node: SgNode) -> str:
     """Return the name of the function or method that a node stands in; "" for none."""
-    for function in above(node, *FUNCTIONS):
-        name = function.field("name")
-        if name is not None:
-            return name.text()
-        parent = function.parent()
-        if parent is not None and parent.kind() in ("variable_declarator", "pair"):
-            named = parent.field("name") or parent.field("key")
-            if named is not None:
-                return named.text()
-        if parent is not None and parent.kind() in ("public_field_definition", "field_definition"):
-            named = parent.field("name") or parent.field("property")
-            if named is not None:
-                return named.text()
-    return ""
+    return next((name for each in above(node, *FUNCTIONS) if (name := own_name(each))), "")
+
+
+def own_name(function: SgNode) -> str:
+    """Return the name a function has, or is bound to where it is written; "" for none."""
+    name = function.field("name")
+    parent = function.parent()
+    if name is None and parent is not None and parent.kind() in _BINDERS:
+        name = next((n for key in _BINDERS[parent.kind()] if (n := parent.field(key))), None)
+    return name.text() if name is not None else ""
+
+
+_BINDERS = {
+    "variable_declarator": ("name",),
+    "pair": ("key",),
+    "public_field_definition": ("name",),
+    "field_definition": ("property",),
+}
 
 
 def line_of(node: SgNode) -> int:

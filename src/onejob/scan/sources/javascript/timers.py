@@ -18,10 +18,11 @@ from onejob.scan.sources.javascript.script import (
     around,
     called,
     line_of,
+    own_name,
     same,
 )
 from onejob.scan.sources.javascript.side import on_server
-from onejob.scan.syntax import above, enclosing, line, nodes
+from onejob.scan.syntax import above, children, enclosing, line, nodes
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
@@ -45,11 +46,11 @@ _QUEUES = re.compile(
     r"|fetchJob|dequeue|claimJob|popJob|lpop|rpop)\b",
     re.I,
 )
-_TINY_MILLISECONDS = 250
+_EVENTS = re.compile(r"['\"](exit|close|error|disconnect|end|SIG\w+)['\"]")
 
 
-def find(script: Script) -> Iterator[Trigger]:
-    """Return the timers and loops of a file that runs on a server."""
+def find(script: Script) -> Iterator[tuple[Trigger, SgNode]]:
+    """Return the timers and loops of a file that runs on a server, each with its node."""
     text = script.file.text
     timed = "setInterval" in text or "setTimeout" in text or "while" in text or "for (;;)" in text
     if not timed or not on_server(script):
@@ -62,13 +63,13 @@ def find(script: Script) -> Iterator[Trigger]:
             "globalThis.setInterval",
             "timers.setInterval",
         ):
-            yield from _interval(script, node)
+            yield from ((trigger, node) for trigger in _interval(script, node))
         elif name in ("setTimeout", "global.setTimeout"):
-            yield from _rearmed(script, node)
+            yield from ((trigger, node) for trigger in _rearmed(script, node))
     for node in nodes(
         script.root, "while_statement", "for_statement", "do_statement", "for_in_statement"
     ):
-        yield from _loop(script, node)
+        yield from ((trigger, node) for trigger in _loop(script, node))
 
 
 def _interval(script: Script, node: SgNode) -> Iterator[Trigger]:
@@ -173,7 +174,7 @@ def _rearmed(script: Script, node: SgNode) -> Iterator[Trigger]:
     if not given or function is None or _for_one_client(node):
         return
     name = around(node)
-    if not name or _RETRY.search(name) or not _arms(given[0], name):
+    if not name or _RETRY.search(name) or not _arms(script, given[0], name):
         return
     owner = _owner(node, name)
     if owner is None or _conditional(node, owner):
@@ -187,18 +188,20 @@ def _rearmed(script: Script, node: SgNode) -> Iterator[Trigger]:
 
 def _owner(node: SgNode, name: str) -> SgNode | None:
     """Return the innermost function of that name around the node."""
-    for function in above(node, *FUNCTIONS):
-        body = function.field("body")
-        if body is not None and around(body) == name:
-            return function
-    return None
+    return next((each for each in above(node, *FUNCTIONS) if own_name(each) == name), None)
 
 
-def _arms(callback: SgNode, name: str) -> bool:
+def _arms(script: Script, callback: SgNode, name: str) -> bool:
     text = callback.text()
     if callback.kind() in FUNCTIONS:
         return len(text) < 300 and re.search(rf"(?<![\w$]){re.escape(name)}\s*\(", text) is not None
-    return re.fullmatch(rf"(?:this\.)?{re.escape(name)}(?:\.bind\(this\))?", text) is not None
+    if re.fullmatch(rf"(?:this\.)?{re.escape(name)}(?:\.bind\(this\))?", text):
+        return True
+    # By way of one more function: beat arms safeBeat, which calls beat.
+    other = script.function(callback)
+    return other is not None and any(
+        called(call).rpartition(".")[2] == name for call in nodes(other, "call_expression")
+    )
 
 
 def _conditional(node: SgNode, owner: SgNode) -> bool:
@@ -212,9 +215,16 @@ def _conditional(node: SgNode, owner: SgNode) -> bool:
                 _STOP.search(condition.text()) or _GO.search(condition.text())
             ):
                 return True
-        elif each.kind() in ("catch_clause", "ternary_expression"):
+        elif each.kind() in ("catch_clause", "ternary_expression") or _handles_an_end(each):
             return True
     return False
+
+
+def _handles_an_end(function: SgNode) -> bool:
+    """Decide whether a function is called when something went away: it starts that again."""
+    parent = function.parent()
+    call = parent.parent() if parent is not None and parent.kind() == "arguments" else None
+    return call is not None and _EVENTS.search(call.text()[:120]) is not None
 
 
 def _loop(script: Script, node: SgNode) -> Iterator[Trigger]:
@@ -223,11 +233,7 @@ def _loop(script: Script, node: SgNode) -> Iterator[Trigger]:
         return
     if enclosing(node, "generator_function_declaration", "generator_function") is not None:
         return
-    waits = [
-        call
-        for call in nodes(body, "await_expression", "yield_expression")
-        if _SLEEP.search(call.text()[:200]) and not call.text().startswith("yield")
-    ]
+    waits = [call for call in nodes(body, "await_expression") if _sleeps(call)]
     consumer = bool(_QUEUES.search(body.text()))
     if not waits and not consumer:
         return
@@ -236,13 +242,23 @@ def _loop(script: Script, node: SgNode) -> Iterator[Trigger]:
     if waits and not consumer and all(_after_failure(wait, body) for wait in waits):
         return
     function = enclosing(node, *FUNCTIONS)
-    schedule = ""
-    for wait in waits[:1]:
-        found = re.search(r"\(\s*([\w.$*\s]+?)\s*\)", wait.text())
-        inner = next((c for c in nodes(wait, "call_expression")), None)
-        given = arguments(inner) if inner is not None else []
-        schedule = times.milliseconds(script, given[0]) if given and found else ""
+    inner = nodes(waits[0], "call_expression") if waits else []
+    given = arguments(inner[-1] if "setTimeout" in waits[0].text() else inner[0]) if inner else []
+    number = given[1:2] if inner and "setTimeout" in waits[0].text() and given[1:] else given[:1]
+    schedule = times.milliseconds(script, number[0]) if number else ""
     yield _fact(script, node, "loop", None, function, schedule, body.text())
+
+
+def _sleeps(wait: SgNode) -> bool:
+    """Decide whether an ``await`` waits for time: a sleep, or a promise around a timeout."""
+    awaited = children(wait)
+    if not awaited:
+        return False
+    name = called(awaited[0]).rpartition(".")[2]
+    text = wait.text()
+    return _SLEEP.match(f"{name}(") is not None or (
+        name == "Promise" and "setTimeout" in text and len(text) < 300
+    )
 
 
 def _endless(node: SgNode) -> bool:

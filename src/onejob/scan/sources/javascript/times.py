@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from onejob.scan import schedules
-from onejob.scan.sources.javascript.script import Script, entries
+from onejob.scan.sources.javascript.script import Script, arguments, called, entries
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
@@ -43,6 +43,7 @@ _NAMED = {
 }
 _AT = re.compile(r"EVERY_DAY_AT_(\d+)(AM|PM)")
 _STEP = re.compile(r"EVERY_(\d+)_(SECOND|MINUTE|HOUR)S?")
+_TO_MILLISECONDS = re.compile(r"(second|minute|hour|day)s?ToM(?:illi|s)\w*", re.I)
 _CHANCE = re.compile(r"Math\.random|new Date\(\)|Date\.now\(|randomInt|randomUUID|process\.pid")
 _NAME = re.compile(r"[A-Za-z_$][\w$.]*")
 
@@ -96,7 +97,27 @@ def _amount(script: Script, node: SgNode | None, depth: int) -> float | None:
         if sign.text() == "*":
             return left * right
         return left + right if sign.text() == "+" else None
-    return None
+    return _called(script, node, depth)
+
+
+def _called(script: Script, node: SgNode, depth: int) -> float | None:
+    """``minutesToMilliseconds(5)`` and ``ms("5m")``."""
+    if node.kind() != "call_expression":
+        return None
+    name, given = called(node).rpartition(".")[2], arguments(node)
+    unit = _TO_MILLISECONDS.fullmatch(name)
+    if not given or (unit is None and name != "ms"):
+        return None
+    if unit is None:
+        text = words(script.text(given[0]))
+        return _spoken(text)
+    amount = _amount(script, given[0], depth + 1)
+    return amount * _KEYED[f"{unit[1].lower()}s"] * 1000 if amount is not None else None
+
+
+def _spoken(text: str) -> float | None:
+    match = re.fullmatch(r"every (\d+)(ms|[smhdw])", text)
+    return float(match[1]) * _UNITS[match[2]] * 1000 if match else None
 
 
 def words(text: str) -> str:
@@ -130,8 +151,9 @@ def computed(node: SgNode | None) -> str:
     text = node.text() if node is not None else ""
     if text[:1] in "\"'`":
         return ""
-    match = _NAME.search(text[:200])
-    return f"from {match[0]}"[: schedules.CHARACTERS_MAX] if match else ""
+    found = (each for each in _NAME.findall(text[:200]) if not each.startswith(("Math", "Number")))
+    name = next(found, "")
+    return f"from {name}"[: schedules.CHARACTERS_MAX] if name else ""
 
 
 def by_chance(script: Script, node: SgNode | None) -> bool:
