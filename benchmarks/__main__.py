@@ -27,6 +27,7 @@ WIDTH = 140
 NAMES = (
     *("start", "enqueue", "drain", "pickup", "fenced", "takeover", "idle", "memory", "ticks"),
     "arithmetic",
+    "guard",
 )
 
 

@@ -25,6 +25,7 @@ FIGURES = {
     "memory": {"grown", "resident"},
     "ticks": {"doubled", "missed", "ticks", "fired"},
     "arithmetic": {"rate"},
+    "guard": {"won", "won_p99", "done", "refused", "refused_p99"},
 }
 
 pytestmark = [
