@@ -13,7 +13,23 @@ from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import document, remark
 
 
-@click.command("demo")
+class Demo(click.Group):
+    """The demo itself, and the exercise under it, imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return what stands under it."""
+        return ["pause"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the exercise."""
+        if cmd_name != "pause":
+            return None
+        from onejob.cli.demo_pause import command
+
+        return command
+
+
+@click.group("demo", cls=Demo, invoke_without_command=True)
 @click.option("--replicas", type=click.IntRange(1, 32), default=3, show_default=True)
 @click.option("--customers", type=click.IntRange(10, 10_000), default=200, show_default=True)
 @click.option("--seed", type=int, help="Choose the points of fault again as in an earlier demo.")
@@ -41,6 +57,8 @@ def command(
     Runs on SQLite files of its own; with --url in a schema of its own there. Both are removed
     again. Exits 1 if onejob sends a duplicate or misses a customer.
     """
+    if ctx.invoked_subcommand is not None:
+        return
     from onejob.demo.demo import Plan, play
     from onejob.demo.live import Live
     from onejob.demo.page import page

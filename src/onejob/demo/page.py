@@ -8,10 +8,21 @@ from html import escape
 from onejob.demo.captions import Caption, caption
 from onejob.demo.processes import Mark
 from onejob.demo.result import Result, verdict
+from onejob.demo.table import Drawable
 from onejob.demo.timeline import Bar, Lane
 
 #: The drawing's own units; it is scaled to the page.
 WIDTH, LABEL, LANE_HEIGHT, BAR_HEIGHT = 720, 100, 30, 16
+
+
+#: How a mark is drawn, and what it says when it is pointed at.
+SIGNS = {
+    "kill": ("✗", "killed"),
+    "freeze": ("‖", "frozen"),
+    "thaw": ("▸", "thawed"),
+    "landed": ("●", "a write landed"),
+    "refused": ("○", "a write was refused"),
+}
 
 
 def page(results: Sequence[Result], *, seed: int, faults: bool) -> str:
@@ -24,7 +35,7 @@ def page(results: Sequence[Result], *, seed: int, faults: bool) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>onejob demo</title>
-<style>{_STYLE}</style>
+<style>{STYLE}</style>
 <main>
 <h1>One night, one email each?</h1>
 <p class="verdict {state}">{escape(verdict(results))}</p>
@@ -42,7 +53,7 @@ def _act(result: Result, about: Caption) -> str:
 <h2>{escape(result.name)}</h2>
 <p>{escape(about.sentence)}</p>
 <ul class="figures">{_figures(result)}</ul>{trouble}
-<div class="drawing">{_drawing(result)}</div>
+<div class="drawing">{drawing(result)}</div>
 </section>"""
 
 
@@ -59,7 +70,8 @@ def _figures(result: Result) -> str:
     )
 
 
-def _drawing(result: Result) -> str:
+def drawing(result: Drawable) -> str:
+    """Return a timeline as an SVG, with a title for those who don't see it."""
     lanes = result.timeline.lanes
     height = LANE_HEIGHT * len(lanes) + 24
     drawn = "".join(
@@ -95,8 +107,7 @@ def _bar(bar: Bar, middle: float, seconds: float) -> str:
 
 
 def _mark(mark: Mark, middle: float, seconds: float) -> str:
-    sign = {"kill": "✗", "freeze": "‖", "thaw": "▸"}[mark.what]
-    told = {"kill": "killed", "freeze": "frozen", "thaw": "thawed"}[mark.what]
+    sign, told = SIGNS[mark.what]
     return (
         f'<text class="mark {mark.what}" x="{_x(mark.at, seconds):.1f}" y="{middle + 6:.1f}">'
         f"{sign}<title>{told} after {mark.at:.1f} s</title></text>"
@@ -131,7 +142,7 @@ def _legend() -> str:
     return f'<ul class="legend">{keys}{marks}</ul>'
 
 
-_STYLE = """
+STYLE = """
 :root { --ground: #fff; --ink: #1c2024; --quiet: #667079; --line: #d8dde2; --sent: #0a7a8f;
   --held: #b5dbe3; --frozen: #4a63c8; --bad: #b3261e; --good: #1b7a3d; }
 @media (prefers-color-scheme: dark) { :root { --ground: #14171a; --ink: #e6e9ec; --quiet: #9aa4ad;
@@ -159,6 +170,7 @@ text { fill: var(--ink); font-size: 13px; }
 .tick { fill: var(--quiet); font-size: 11px; text-anchor: middle; }
 .mark { font-size: 18px; font-weight: bold; text-anchor: middle; }
 .kill { fill: var(--bad); color: var(--bad); }
+.refused { fill: var(--good); color: var(--good); }
 .freeze, .thaw { fill: var(--frozen); color: var(--frozen); }
 @media (max-width: 34rem) { text { font-size: 20px; } .tick { font-size: 17px; }
   .mark { font-size: 26px; } }

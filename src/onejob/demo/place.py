@@ -51,17 +51,17 @@ class Place:
         """Carry a write out by itself; return how many rows it changed."""
         if self.dialect == "sqlite":
             with closing(self._sqlite(PATIENCE_SECONDS)) as connection:
-                return connection.execute(self._text(statement), values).rowcount
+                return connection.execute(self.text(statement), values).rowcount
         with self._postgres() as connection:
-            return int(connection.execute(self._text(statement), values).rowcount)
+            return int(connection.execute(self.text(statement), values).rowcount)
 
     def fetch(self, statement: str, *values: object) -> Sequence[Any]:
         """Return the rows of a query."""
         if self.dialect == "sqlite":
             with closing(self._sqlite(PATIENCE_SECONDS)) as connection:
-                return connection.execute(self._text(statement), values).fetchall()
+                return connection.execute(self.text(statement), values).fetchall()
         with self._postgres() as connection:
-            rows: Sequence[Any] = connection.execute(self._text(statement), values).fetchall()
+            rows: Sequence[Any] = connection.execute(self.text(statement), values).fetchall()
             return rows
 
     def writable(self) -> bool:
@@ -109,7 +109,8 @@ class Place:
         with self._postgres() as connection:
             connection.execute(f'DROP SCHEMA IF EXISTS "{self.schema}" CASCADE')
 
-    def _text(self, statement: str) -> str:
+    def text(self, statement: str) -> str:
+        """Return a statement as this store's driver takes it."""
         if self.dialect == "sqlite":
             return statement.replace("{table}", f'"{self.schema}_homemade"')
         return statement.replace("{table}", f'"{self.schema}"."homemade"').replace("?", "%s")

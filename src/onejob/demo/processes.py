@@ -84,14 +84,8 @@ class Replica:
         ``safe`` tells whether the others can still write to the store. A process that is frozen
         inside a write to SQLite stops them all; it is let go for an instant and frozen again.
         """
-        for _ in range(FREEZES_MAX):
-            os.kill(self.pid, signal.SIGSTOP)
-            if safe():
-                self.mark("freeze")
-                return
-            os.kill(self.pid, signal.SIGCONT)
-            time.sleep(0.002)
-        raise Stuck(f"{self.name} was inside a write each of {FREEZES_MAX} times")
+        frozen(self.pid, safe, name=self.name)
+        self.mark("freeze")
 
     def thaw(self) -> None:
         """Let it go on. It doesn't know that it stood still."""
@@ -102,6 +96,17 @@ class Replica:
         """Return the last line that it wrote to its standard error, "" for none."""
         lines = self.errors.read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
+
+
+def frozen(pid: int, safe: Callable[[], bool], *, name: str) -> None:
+    """Freeze a process where ``safe`` says that the others can go on; Stuck if it never does."""
+    for _ in range(FREEZES_MAX):
+        os.kill(pid, signal.SIGSTOP)
+        if safe():
+            return
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.002)
+    raise Stuck(f"{name} was inside a write each of {FREEZES_MAX} times")
 
 
 class Fleet:
@@ -175,14 +180,14 @@ class Fleet:
                 stderr=log,
                 text=True,
                 process_group=0,
-                env=_environment(),
+                env=environment(),
             )
         replica = Replica(part.replica, process, errors)
         self.replicas.append(replica)
         return replica
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the environment without what somebody has set for an application of their own."""
     return {name: value for name, value in os.environ.items() if not name.startswith("ONEJOB_")}
 

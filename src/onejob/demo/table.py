@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from itertools import groupby
+from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from onejob.demo.result import Result, verdict
-from onejob.demo.timeline import Bar, Lane
+from onejob.demo.timeline import Bar, Lane, Timeline
 
 #: A lane is drawn this wide where nothing says how wide the terminal is.
 LANE_COLUMNS = 64
@@ -25,7 +26,13 @@ BARS = {
 }
 #: Frozen, and the store still says that it holds the job.
 FROZEN_HOLDER = ("░", "blue")
-MARKS = {"kill": ("✗", "bold red"), "freeze": ("‖", "bold blue"), "thaw": ("▸", "bold blue")}
+MARKS = {
+    "kill": ("✗", "bold red"),
+    "freeze": ("‖", "bold blue"),
+    "thaw": ("▸", "bold blue"),
+    "landed": ("●", "bold"),
+    "refused": ("○", "bold green"),
+}
 
 #: Shorter than a terminal of 80 columns.
 LEGEND = "█ sending  ▒ ░ holds the job  ─ alive  ░ · frozen  ✗ kill  ‖ freeze  ▸ thaw"
@@ -69,7 +76,20 @@ def figures(results: Sequence[Result]) -> Table:
     return table
 
 
-def drawn(result: Result, *, columns: int) -> RenderableType:
+class Drawable(Protocol):
+    """What has a name and a timeline."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def timeline(self) -> Timeline: ...
+    @property
+    def trouble(self) -> str: ...
+
+
+def drawn(result: Drawable, *, columns: int) -> RenderableType:
     """Return one act's timeline: a line for each replica."""
     title = Text(f"{result.name}  0 to {result.seconds:.1f} s", style="bold")
     if result.trouble:
