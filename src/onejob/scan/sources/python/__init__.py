@@ -24,6 +24,7 @@ from onejob.scan.sources.python import (
     own,
     queues,
     scheduling,
+    smells,
     tables,
 )
 from onejob.scan.sources.python.guards import guards_in
@@ -38,6 +39,7 @@ FINDERS = (
     queues.find,
     orchestrators.find,
     launches.find,
+    smells.find,
 )
 CALLS_MAX = 40
 _TASKS = ("task", "shared_task", "actor", "job", "db_task", "command", "asset", "flow", "op")
@@ -46,6 +48,7 @@ _TASKS = ("task", "shared_task", "actor", "job", "db_task", "command", "asset", 
 _WORTH = re.compile(
     r"schedul|cron|beat|periodic|repeat|\bTimer\b|sleep|\bwait|every\(|lock|once|uvicorn|workers"
     r"|rowcount|update\(|queue|poll|lpop|receive_message|call_later|create_task|DAG\b|dag\b"
+    r"|ON CONFLICT|INSERT IGNORE|do_nothing|ignore_conflicts"
     r"|shared_task|\.task\b|leader|onejob|acks_late|idempot|IntegrityError|setnx|nx=",
     re.IGNORECASE,
 )

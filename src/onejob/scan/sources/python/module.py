@@ -32,6 +32,8 @@ class Module:
     dicts: list[ast.Dict] = field(default_factory=list)
     strings: list[ast.Constant] = field(default_factory=list)
     assignments: list[ast.Assign | ast.AnnAssign] = field(default_factory=list)
+    conditions: list[ast.If] = field(default_factory=list)
+    handlers: list[ast.ExceptHandler] = field(default_factory=list)
 
     @property
     def path(self) -> str:
@@ -217,6 +219,10 @@ def _take(module: Module, node: ast.AST) -> None:
             module.strings.append(node)
         case ast.Dict():
             module.dicts.append(node)
+        case ast.If():
+            module.conditions.append(node)
+        case ast.ExceptHandler():
+            module.handlers.append(node)
         case ast.Import(names=names):
             for name in names:
                 known = name.asname or name.name.partition(".")[0]

@@ -1,0 +1,32 @@
+"""OJ501 swallowed-violation
+
+What
+    ``except IntegrityError: pass``: every broken constraint is taken for "was there already".
+
+Why it matters
+    An IntegrityError is also a missing foreign key, a NULL, a failed check. The row is not
+    there, and the job goes on as if it were.
+
+Example
+    ::
+
+        try:
+            session.commit()
+        except IntegrityError:
+            pass
+
+Instead
+    Insert with ``ON CONFLICT (the, key) DO NOTHING`` and look at the count, or ask which
+    constraint it was: ``onejob.explain(error).is_duplicate_of("the_key")``.
+
+When to ignore
+    The table has one constraint, and always will.
+"""
+
+CODE = "OJ501"
+NAME = "swallowed-violation"
+KINDS = ("swallowed-violation",)
+ADVICE = (
+    "Name the constraint: ON CONFLICT (columns) DO NOTHING, or "
+    "onejob.explain(error).is_duplicate_of(name), and raise the rest."
+)
