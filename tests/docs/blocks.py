@@ -4,7 +4,7 @@
   (```` ```python title="shop.py" ````) is written to that file instead.
 - ``console`` blocks are run: lines after ``$`` are commands, the others are what they must print.
 - ``text`` blocks are drawings, which nobody runs.
-- ``sql``, ``javascript`` and ``java`` blocks are for other services; a test beside their subject
+- ``sql``, ``lua``, ``javascript`` and ``java`` blocks are for other services; a test beside their subject
   runs them.
 - ``<!-- not run: REASON -->`` above a block leaves it out; those are counted.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LANGUAGES = {"python", "console", "text", "sql", "javascript", "java"}
+LANGUAGES = {"python", "console", "text", "sql", "lua", "javascript", "java"}
 
 _FENCE = re.compile(
     r"(?:<!-- not run: (?P<reason>[^\n]*?) -->\n)?"
