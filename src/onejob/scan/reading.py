@@ -14,7 +14,7 @@ FILE_BYTES_MAX = 1_500_000
 #: A script whose lines are longer than this on average was written by a program.
 MINIFIED_LINE_CHARACTERS = 400
 _SCRIPTS = (".js", ".mjs", ".cjs", ".css")
-_PROGRAM = re.compile(r"#!\s*\S*?([a-z]+)[\d.]*(?:\s+(?:-S\s+)?([a-z]+))?")
+_PROGRAM = re.compile(r"#!\s*(?:\S*/)?([a-z]+)[\d.]*(?:\s+(?:-S\s+)?([a-z]+))?")
 
 
 @dataclass(frozen=True)
