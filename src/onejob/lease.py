@@ -26,7 +26,8 @@ from onejob.services import Services, required
 from onejob.steps import Steps, acarry, carry
 from onejob.transaction import open_transaction
 
-_holding: Final[ContextVar[tuple[Lease | AsyncLease, ...]]] = ContextVar(
+# References only: a context lives long, and would keep from being noticed what was dropped.
+_holding: Final[ContextVar[tuple[weakref.ref[_Facts], ...]]] = ContextVar(
     "onejob_leases", default=()
 )
 
@@ -39,8 +40,9 @@ def assert_locked(name: str) -> Lease | AsyncLease:
     (``asyncio.to_thread``), are under the locks of whoever began them.
     """
     check_name(name, what="lock name")
-    for lease in reversed(_holding.get()):
-        if lease.name == name:
+    for held in reversed(_holding.get()):
+        lease = held()
+        if isinstance(lease, Lease | AsyncLease) and lease.name == name:
             lease.check()
             return lease
     raise UsageError(
@@ -111,11 +113,11 @@ class _Facts:
             raise LeaseLost(self._held.what, token=self.token, why=_NOT_OURS)
 
     def _entered(self) -> None:
-        _holding.set((*_holding.get(), self))  # type: ignore[arg-type]
+        _holding.set((*_holding.get(), weakref.ref(self)))
 
     def _left(self) -> None:
         self._dropped.detach()
-        _holding.set(tuple(lease for lease in _holding.get() if lease is not self))
+        _holding.set(tuple(held for held in _holding.get() if held() not in (self, None)))
 
 
 class Lease(_Facts):

@@ -67,9 +67,11 @@ class Lock:
         why, command = self._left(lease)
         if command is not None:
             try:
-                why = why or self._released(services, held, services.run()(command))
+                released = services.run()(command)
             except OnejobError as trouble:
                 self._owe(services, held, command, trouble)
+            else:
+                why = self._released(services, held, released, why)
         if why and kind is None:
             raise LeaseLost(held.what, token=held.token, why=why)
 
@@ -94,9 +96,11 @@ class Lock:
             # A release that is under way goes on when its waiter is cancelled.
             releasing = asyncio.ensure_future(services.arun()(command))
             try:
-                why = why or self._released(services, held, await asyncio.shield(releasing))
+                released = await asyncio.shield(releasing)
             except OnejobError as trouble:
                 self._owe(services, held, command, trouble)
+            else:
+                why = self._released(services, held, released, why)
         if why and (kind is None or cancelled_by_us):
             raise LeaseLost(held.what, token=held.token, why=why) from error
 
@@ -140,7 +144,7 @@ class Lock:
 
     def _entered(self, lease: AnyLease, user: object) -> AnyLease:
         services, held = lease._services, lease._held
-        held.on_lost = _teller(weakref.ref(lease), services, self._on_lost)
+        held.on_lost = _Teller(lease, services, self._on_lost)
         services.renewer.hold(held)
         self._inside[user] = lease
         lease._entered()
@@ -162,44 +166,63 @@ class Lock:
         lease._left()
         if held.is_inherited:
             return "", None
-        lease._services.renewer.drop(held)
+        if isinstance(held.on_lost, _Teller):
+            held.on_lost.keep(lease)
         why = held.over(now)
-        held.lost = why or "it has been released"
-        return why, leases.release(held.grip)
+        lease._services.renewer.drop(held)
+        return why or held.lost, leases.release(held.grip)
 
-    def _released(self, services: Services, held: Held, released: bool) -> str:
-        """Tell of a release that was answered; return why there was nothing to give back."""
-        if not released:
+    def _released(self, services: Services, held: Held, released: bool, why: str) -> str:
+        """Tell of a release that was answered; return why the lock was lost, if it was."""
+        if released:
+            self._waiters.released(self._wanted.name)
+            services.events.emit("lock.released", lock=self._wanted.name, token=held.token)
+        elif not why:
+            services.renewer.lost(held, _NOT_OURS)
             return _NOT_OURS
-        self._waiters.released(self._wanted.name)
-        services.events.emit("lock.released", lock=self._wanted.name, token=held.token)
-        return ""
+        if not why:
+            _end(held)
+        return why
 
     def _owe(
         self, services: Services, held: Held, command: Command[bool], trouble: OnejobError
     ) -> None:
         """Give it back later: the body's work is done, whatever becomes of the release."""
         services.renewer.release_later(command, ttl=held.ttl)
+        if not held.lost:
+            _end(held)
         if not isinstance(trouble, StoreError):
             raise trouble
         services.events.emit("store.trouble", doing="release", error=str(trouble))
 
 
-def _teller(
-    lease: Callable[[], Lease | AsyncLease | None], services: Services, on_lost: OnLost | None
-) -> Callable[[Held], None]:
-    """Return what the watch thread calls on loss. It keeps no lease alive that was dropped."""
+class _Teller:
+    """What the watch thread calls on loss. Keeps no lease alive that is used no more."""
 
-    def tell(held: Held) -> None:
+    def __init__(
+        self, lease: Lease | AsyncLease, services: Services, on_lost: OnLost | None
+    ) -> None:
+        self._lease, self._services, self._on_lost = weakref.ref(lease), services, on_lost
+        self._kept: Lease | AsyncLease | None = None
+
+    def keep(self, lease: Lease | AsyncLease) -> None:
+        """Keep it: its block has ended, and it may still have to be told of."""
+        self._kept = lease
+
+    def __call__(self, held: Held) -> None:
+        lease = self._lease()
+        if isinstance(lease, AsyncLease):
+            lease._lost()
         grip: Grip = held.grip
-        present = lease()
-        if isinstance(present, AsyncLease):
-            present._lost()
-        services.events.emit("lock.lost", lock=grip.name, token=held.token, why=held.lost)
-        if present is not None and on_lost is not None:
-            on_lost(present)
+        self._services.events.emit("lock.lost", lock=grip.name, token=held.token, why=held.lost)
+        self._kept = None
+        if lease is not None and self._on_lost is not None:
+            self._on_lost(lease)
 
-    return tell
+
+def _end(held: Held) -> None:
+    """Let nobody believe in a lease that was given back; and nobody be told that it was lost."""
+    held.lost, held.on_lost = "it has been released", None
 
 
 _NOT_OURS = "when it was released, the store had it no longer as ours"

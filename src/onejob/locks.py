@@ -122,7 +122,7 @@ def info(standing: Standing, waiting: int) -> LockInfo:
     return LockInfo(
         name=standing.name,
         app=standing.scope,
-        state=state(standing),
+        state=standing.state,
         token=int(standing.token),
         holder=standing.holder,
         since=_moment(standing.acquired),
@@ -130,13 +130,6 @@ def info(standing: Standing, waiting: int) -> LockInfo:
         waiting=waiting,
         protects=tuple(json.loads(standing.resources)),
     )
-
-
-def state(standing: Standing) -> str:
-    """Return held, kept, lapsed or free."""
-    if standing.owner:
-        return "lapsed" if standing.free else "held"
-    return "free" if standing.free else "kept"
 
 
 def _moment(at: int) -> datetime | None:

@@ -22,6 +22,7 @@ COMMANDS = {
     "schedules": "List schedules; pause or resume one.",
     "next": "Show when an expression fires, and what clock changes do to it.",
     "replicas": "List the processes of the fleet.",
+    "locks": "List the locks that are taken; take one away.",
     "effects": "List effects whose outcome is unknown; settle one.",
     "why": "Tell the story of one run or fire time.",
     "scan": "Find every place in a repository where a job is triggered.",

@@ -52,6 +52,13 @@ class Standing:
         """Tell whether whoever asks now gets it."""
         return self.expires <= self.now
 
+    @property
+    def state(self) -> str:
+        """Return held, kept (for its minimum), lapsed or free."""
+        if self.owner:
+            return "lapsed" if self.free else "held"
+        return "free" if self.free else "kept"
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:

@@ -90,12 +90,21 @@ class Renewer:
             self._begin(held.renew_at, held.deadline)
 
     def drop(self, held: Held) -> None:
-        """Renew it no longer; its ``on_lost`` is not called any more."""
+        """Renew it no longer. What was lost by then is still told of, once."""
         with self._changed:
-            self._held.pop(held.owner, None)
-            if held in self._lost:
-                self._lost.remove(held)
+            if self._held.get(held.owner) is held:
+                if why := held.over(self._clock.now()):
+                    self._lose(held, why)
+                else:
+                    del self._held[held.owner]
             self._stay_until = self._clock.now() + LINGER
+
+    def lost(self, held: Held, why: str) -> None:
+        """Tell of a loss that came to light after :meth:`drop`."""
+        with self._changed:
+            self._held[held.owner] = held
+            self._lose(held, why)
+            self._begin(held.renew_at, held.deadline)
 
     def release_later(self, command: Command[Any], *, ttl: Span) -> None:
         """Send a release until it is answered, for one lease: after that it has lapsed anyway."""
