@@ -84,6 +84,10 @@ class Fleet:
         found = self.app.store.run(claims.listed(claims.TICK, limit=1_000))
         return [row for row in reversed(found) if row.scope.startswith(schedule)]
 
+    def state(self, key: str) -> str:
+        """Return how a tick stands."""
+        return next(row.state for row in self.rows() if row.key == key)
+
     def wait(self, done: Callable[[], bool], what: str) -> None:
         """Wait until something is so; what the processes said explains a failure."""
         end = time.monotonic() + PATIENCE_SECONDS
@@ -132,10 +136,11 @@ def fleet(
         one.end()
 
 
-def kill_one_at_work(fleet: Fleet) -> int:
-    """Kill the process that does something, as soon as there is a new one; start another."""
-    seen = len(fleet.effects())
-    pid = fleet.wait_for_effects(seen + 1)[-1].pid
+def kill_one_at_work(fleet: Fleet, what: str = "") -> int:
+    """Kill a process as soon as it does something anew; start another."""
+    seen = len(fleet.effects(what))
+    fleet.wait(lambda: len(fleet.effects(what)) > seen, "one at work")
+    pid = fleet.effects(what)[-1].pid
     fleet.kill(pid)
     fleet.start()
     return pid

@@ -9,6 +9,8 @@ import pytest
 from guard.fleet import assert_each_once, assert_spaced, fleet, kill_one_at_work, most_in_a_second
 from onejob import App
 
+SECONDLY = "apscheduler:effect.effect('secondly'"
+
 
 @pytest.mark.slow
 def test_three_unguarded_apschedulers_fire_each_tick_three_times(
@@ -32,5 +34,23 @@ def test_three_guarded_apschedulers_fire_each_tick_once(
         kill_one_at_work(three)
         three.wait_for_effects(9)
 
-    assert_each_once(three, "apscheduler:effect.effect('secondly'", "secondly")
+    assert_each_once(three, SECONDLY, "secondly")
     assert_spaced(three.effects("often"), least=0.9, most=3.0)
+
+
+@pytest.mark.slow
+def test_an_unknown_tick_is_fired_again_where_told_in_loops_on_postgresql(
+    on_postgres: App, postgres_url: str, tmp_path: Path
+) -> None:
+    """A15: what the killed one left is taken over within a lease; nobody else fires twice."""
+    more = {"url": postgres_url, "LOOP": "1", "ON_UNKNOWN": "fire", "LEASE": "2s"}
+    with fleet("apscheduler_program", on_postgres, tmp_path, **more) as three:
+        three.wait_for_effects(2)
+        kill_one_at_work(three, "secondly")
+        killed = three.rows(SECONDLY)[-1].key
+        three.wait(lambda: three.state(killed) == "done", "end of what was left")
+        three.wait_for_effects(9)
+
+    rows = three.rows(SECONDLY)
+    assert killed in [row.key for row in rows if row.attempt > 1]
+    assert len(rows) <= len(three.effects("secondly")) <= len(rows) + 1

@@ -42,8 +42,8 @@ TRIED: Final[dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]]] = {
     "apscheduler": ("APScheduler", (3, 10), (3, 12)),
     "celery": ("celery", (5, 3), (5, 8)),
     "huey": ("huey", (2, 5), (3, 6)),
-    "rq": ("rq", (2, 4), (3, 1)),
-    "taskiq": ("taskiq", (0, 11), (0, 14)),
+    "rq": ("rq", (2, 7), (3, 1)),
+    "taskiq": ("taskiq", (0, 12), (0, 14)),
     "schedule": ("schedule", (1, 2), (1, 3)),
 }
 
