@@ -55,6 +55,11 @@ class NoTurn:
     answer: Busy | Unsure | Finished
 
     @property
+    def busy(self) -> bool:
+        """Tell whether somebody is at it, and may yet fail."""
+        return isinstance(self.answer, Busy)
+
+    @property
     def why(self) -> str:
         """Say it in words."""
         if isinstance(self.answer, Finished):

@@ -8,7 +8,6 @@ _INBOX = "inbox and its consumers"
 _EXPLAIN = "explaining a unique violation"
 _REDIS = "Redis as a store"
 _MYSQL = "MariaDB and MySQL as stores"
-_ONCE = "locks: the wrapper for any command"
 
 LATER = {
     "A02": _SCAN,
@@ -20,8 +19,6 @@ LATER = {
     "A06": "operations: the losers of a fire time, told by name",
     "A12": f"{_SCAN}; {_LOCKS}",
     "A16": f"{_SCAN}, embedded beat included",
-    "A19": _ONCE,
-    "A20": _ONCE,
     "A21": _SCAN,
     "A24": _SCAN,
     "B06": "queue control: cancelling a run while it runs",

@@ -73,6 +73,7 @@ def test_of_machines_that_run_one_command_for_one_day_one_runs_it(shop: Shop) ->
         "key": row(shop, said["key"]).key,
         "token": int(row(shop, said["key"]).token),
         "why": None,
+        "busy": False,
     }
     assert [(out, one["key"], one["token"]) for out, one in skipped] == [
         ("", said["key"], None)
@@ -163,11 +164,11 @@ def test_without_period_or_key_only_overlap_is_excluded(shop: Shop) -> None:
     )
     assert first.stdout is not None
     assert first.stdout.readline() == b"begun\n"
-    beside = shop.finished("once", "mail", "--json", "--skipped-exit", "9", "--", *APPEND)
+    beside = shop.finished("once", "mail", "--json", "--busy-exit", "9", "--", *APPEND)
     first.communicate(timeout=30)
     after = shop.finished("once", "mail", "--json", "--", *APPEND)
 
-    assert (beside[0], told(beside[2])["ran"]) == (9, False)
+    assert (beside[0], told(beside[2])["ran"], told(beside[2])["busy"]) == (9, False, True)
     assert "lock 'mail' is taken" in told(beside[2])["why"]
     assert (first.returncode, after[0], after[1]) == (0, 0, "\n")
     assert told(after[2])["token"] > 1

@@ -30,13 +30,18 @@ LEASE_LOST: Final = 75
 STORE_UNREACHABLE: Final = 69
 CANNOT_START: Final = 127
 
+_CODE = click.IntRange(0, 255)
+
 #: Pause between tries to record the end, while the lease lasts.
 _AGAIN_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What happened, as ``--json`` says it on the last line of stderr; ``why`` if not plainly."""
+    """What happened, as ``--json`` says it on the last line of stderr; ``why`` if not plainly.
+
+    ``busy``: it did not run because another one is at it, which may yet fail.
+    """
 
     name: str
     ran: bool = False
@@ -44,6 +49,7 @@ class Result:
     key: str | None = None
     token: int | None = None
     why: str | None = None
+    busy: bool = False
 
 
 @click.command("once")
@@ -54,13 +60,8 @@ class Result:
 @click.option("--key", metavar="TEXT", help="Once for this key, such as the scheduled time.")
 @click.option("--ttl", metavar="SPAN", default="30s", help="Free this long after a death: 30s.")
 @click.option("--grace", metavar="SPAN", default="10s", help="From SIGTERM to SIGKILL: 10s.")
-@click.option(
-    "--skipped-exit",
-    metavar="N",
-    type=click.IntRange(0, 255),
-    default=0,
-    help="Exit code when there was nothing to do: 0.",
-)
+@click.option("--skipped-exit", type=_CODE, help="Exit code when there was nothing to do: 0.")
+@click.option("--busy-exit", type=_CODE, help="The same, where another one is at it, and may fail.")
 @click.option("--keep-failed", is_flag=True, help="A program that fails counts as done.")
 @click.option(
     "--single-machine", is_flag=True, help="SQLite is right here, whatever it looks like."
@@ -75,7 +76,8 @@ def command(
     key: str | None,
     ttl: str,
     grace: str,
-    skipped_exit: int,
+    skipped_exit: int | None,
+    busy_exit: int | None,
     keep_failed: bool,
     single_machine: bool,
 ) -> None:
@@ -93,7 +95,7 @@ def command(
     wish = _wish(name, per, tz, key, ttl)
     patience = duration(grace, what="--grace")
     if environment.disabled(os.environ):
-        _finish(invocation, Result(name, exit=skipped_exit, why="ONEJOB_DISABLED is set"))
+        _finish(invocation, Result(name, exit=skipped_exit or 0, why="ONEJOB_DISABLED is set"))
     if not hasattr(os, "fork"):
         raise UsageError("onejob once needs a system with fork and signals: not this one.")
     # Before there is a thread or a connection.
@@ -111,7 +113,8 @@ def command(
     finally:
         leash.release()
     if not result.ran and not result.exit:
-        result = replace(result, exit=skipped_exit)
+        code = busy_exit if result.busy and busy_exit is not None else skipped_exit
+        result = replace(result, exit=code or 0)
     _finish(invocation, result)
 
 
@@ -155,7 +158,7 @@ def _period(app: App, child: Child, wish: Wish, argv: Sequence[str], keep_failed
     services = app._services()
     turn = carry(turns.take(wish, services, lambda held: child.wake()), services.run())
     if isinstance(turn, turns.NoTurn):
-        return Result(wish.scope, key=turn.key, why=turn.why)
+        return Result(wish.scope, key=turn.key, why=turn.why, busy=turn.busy)
     held, clock = turn.held, services.clock
     mine = Result(wish.scope, True, key=turn.claim.key, token=int(turn.claim.token))
     if child.asked_to_end:
@@ -219,7 +222,7 @@ def _alone(app: App, child: Child, wish: Wish, argv: Sequence[str], keep_failed:
                 return replace(mine, exit=LEASE_LOST, why=ended.stopped)
             return replace(mine, exit=ended.code)
     except NotAcquired as error:
-        return Result(wish.scope, why=str(error))
+        return Result(wish.scope, why=str(error), busy=True)
     except CannotStart as error:
         return replace(mine, ran=False, exit=CANNOT_START, why=str(error))
     except LeaseLost as error:
