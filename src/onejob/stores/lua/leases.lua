@@ -25,7 +25,11 @@ local function write(lease)
   keep(key, math.max(lease.expires, now) + KEEP_UNUSED)
   -- The list of locks forgets those whose keys have gone by themselves.
   redis.call('ZADD', root .. 'leases', digits(lease.expires), member)
-  redis.call('ZREMRANGEBYSCORE', root .. 'leases', '-inf', '(' .. digits(server_now - 2 * KEEP_UNUSED))
+  redis.call('ZREMRANGEBYSCORE', root .. 'leases', '-inf', '(' .. digits(now - 2 * KEEP_UNUSED))
+end
+
+local function waiters(lease)
+  return root .. 'waiters:' .. lease.scope .. '\0' .. lease.name
 end
 
 local function fence(scope, resource)
@@ -35,6 +39,8 @@ end
 local function note(scope, resource, token)
   redis.call('HSET', fence(scope, resource), 'token', digits(token), 'seen', digits(now))
   keep(fence(scope, resource), now + KEEP_FENCE)
+  redis.call('ZADD', root .. 'fences', digits(now), scope .. '\0' .. resource)
+  redis.call('ZREMRANGEBYSCORE', root .. 'fences', '-inf', '(' .. digits(now - KEEP_FENCE))
 end
 
 local function announce(lease)
@@ -67,6 +73,11 @@ if lease.expires <= now then
   lease.expires = now + math.max(given.ttl, given.at_least)
   write(lease)
   announce(lease)
+  redis.call('ZREM', waiters(lease), given.owner)
+elseif given.wait > 0 and lease.owner ~= given.owner then
+  redis.call('ZADD', waiters(lease), 'NX', digits(now + given.wait), given.owner)
+  redis.call('ZREMRANGEBYSCORE', waiters(lease), '-inf', digits(now))
+  keep(waiters(lease), now + math.max(given.wait, KEEP_UNUSED))
 end
 return {row(lease)}
 
@@ -93,6 +104,18 @@ lease.owner, lease.expires, lease.changed = '', math.max(now, lease.hold_until),
 write(lease)
 return {{lease.name}}
 
+-- name: lease_give_up
+local lease = {scope = given.scope, name = given.name}
+return redis.call('ZREM', waiters(lease), given.owner) == 1 and {{given.name}} or {}
+
+-- name: lease_fence
+-- No transaction here could keep it so: this only tells whether it is held.
+local lease = read(given.scope, given.name)
+if lease.token ~= given.token or lease.owner ~= given.owner or lease.expires <= now then
+  return {}
+end
+return {{lease.name}}
+
 -- name: lease_break
 -- From exactly the holder that was read, under a higher token, announced at its resources.
 local lease = read(given.scope, given.name)
@@ -116,7 +139,9 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', root .. 'leases', least, '+i
   if (given.scope == '' or given.scope == lease.scope)
      and (given.name == '' or given.name == lease.name)
      and (given.free == 1 or lease.expires > now) and lease.changed > 0 then
-    found[#found + 1] = row(lease)
+    local shown = row(lease)
+    shown[#shown + 1] = redis.call('ZCOUNT', waiters(lease), '(' .. digits(now), '+inf')
+    found[#found + 1] = shown
   end
 end
 table.sort(found, function(a, b)
@@ -152,3 +177,14 @@ return {{given.resource}}
 -- name: fence_known
 local known = redis.call('HGET', fence(given.scope, given.resource), 'token')
 return known and {{tonumber(known)}} or {}
+
+-- name: fence_purge
+local purged = {}
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', root .. 'fences', '-inf',
+                                   '(' .. digits(now - given.unused), 'LIMIT', 0,
+                                   digits(given.limit))) do
+  redis.call('DEL', root .. 'fence:' .. member)
+  redis.call('ZREM', root .. 'fences', member)
+  purged[#purged + 1] = {member}
+end
+return purged
