@@ -20,6 +20,15 @@ RARE_MAX, RARE_SHARE = 3, 0.2
 #: Less agreement than one telling word is none.
 LEAST = 1.0
 TOLD_SHARE = 0.4
+#: A command that names the very file.
+EXACT = 3.0
+_CODE = re.compile(r"\.(py|[cm]?[jt]s|rb|go|php|jar)$")
+_SERVERS = {
+    "python": ("gunicorn", "uvicorn", "hypercorn", "uwsgi", "granian", "daphne", "waitress"),
+    "javascript": ("pm2", "cluster"),
+    "typescript": ("pm2", "cluster"),
+    "ruby": ("puma", "unicorn", "passenger"),
+}
 _COMMON_WORDS = """
     src app apps main index lib libs pkg cmd internal core server service services script
     scripts bin run start python node java go ruby manage py js ts jar deployment template
@@ -50,7 +59,7 @@ class Launches:
             (score, launch)
             for launch, words in self._known
             if _may_fire(trigger, launch)
-            and (score := sum(self._weights[word] for word in mine & words)) >= LEAST
+            and (score := self._agreement(trigger, mine, launch, words)) >= LEAST
         ]
         best = max((score for score, _ in scored), default=0.0)
         # What says how many there are outweighs an image or a development setup that does not.
@@ -59,9 +68,31 @@ class Launches:
         if nearest >= best * TOLD_SHARE and nearest:
             scored, best = told, nearest
         found = [launch for score, launch in scored if score == best]
-        if trigger.fires == "scheduler":
-            found = found or [each for each, _ in self._known if _may_fire(trigger, each)]
+        if not found:
+            found = [each for each, _ in self._known if _by_kind(trigger, each)]
         return tuple(found) if len(found) <= EQUALS_MAX else ()
+
+    def _agreement(
+        self, trigger: Trigger, mine: frozenset[str], launch: Launch, words: frozenset[str]
+    ) -> float:
+        named = EXACT if any(_is_module(trigger.path, word) for word in launch.words) else 0.0
+        return named + sum(self._weights[word] for word in mine & words)
+
+
+def _is_module(path: str, word: str) -> bool:
+    """Decide whether a command names this very file: ``shop.wsgi:app``, ``scripts/clock.py``."""
+    name, _, _ = word.partition(":")
+    wanted = _CODE.sub("", name.removeprefix("./")).replace(".", "/").strip("/")
+    stem = path.rpartition(".")[0].removesuffix("/__init__").removesuffix("/__main__")
+    return bool(wanted) and f"/{stem}".endswith(f"/{wanted}")
+
+
+def _by_kind(trigger: Trigger, launch: Launch) -> bool:
+    """Decide what starts a trigger where no names agree: a beat, or the language's web server."""
+    if trigger.fires == "scheduler":
+        return _may_fire(trigger, launch)
+    servers = _SERVERS.get(trigger.language, ())
+    return launch.fires == "web" and launch.name.lower() in servers
 
 
 def _may_fire(trigger: Trigger, launch: Launch) -> bool:

@@ -34,7 +34,7 @@ _LEADER = re.compile(
     re.I,
 )
 _HOST = re.compile(
-    r"gethostname|NODE_APP_INSTANCE|INSTANCE_(ID|NUMBER|INDEX)|CF_INSTANCE_INDEX|worker_id\(|"
+    r"gethostname|getpid\(|getppid\(|parent_process\(|NODE_APP_INSTANCE|INSTANCE_(ID|NUMBER|INDEX)|CF_INSTANCE_INDEX|worker_id\(|"
     r"uwsgi\.worker_id|mule_id|['\"]HOSTNAME['\"]|platform\.node|ORDINAL|['\"]POD_NAME['\"]",
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -85,17 +85,26 @@ def _apscheduler(module: Module, call: ast.Call) -> Iterator[Trigger]:
         schedule=_aps_schedule(module, trigger, given),
         target=target_name(module, target),
         guards=(*_chance(module, trigger, given, call.lineno), *_limits(given, module)),
-        why=_in_this_process(given),
+        why=_in_this_process(given, module.value(call.func.value)),
         confidence=confidence,
     )
 
 
-def _in_this_process(given: dict[str, ast.expr]) -> str:
-    if "max_instances" in given:
-        return (
-            "every process that loads this fires it: max_instances counts in its own process only"
-        )
-    return ""
+_PER_PROCESS = ("max_instances", "coalesce", "misfire_grace_time", "executors", "job_defaults")
+
+
+def _in_this_process(given: dict[str, ast.expr], *more: ast.AST | None) -> str:
+    named = dict(given)
+    for made in more:
+        if isinstance(made, ast.Call):
+            named.update(keywords(made))
+    limits = [name for name in _PER_PROCESS if name in named]
+    if not limits:
+        return ""
+    return (
+        f"every process that loads this fires it: {', '.join(limits)} are per-process only and say "
+        "nothing to another replica"
+    )
 
 
 def _limits(given: dict[str, ast.expr], module: Module) -> Iterator[Guard]:

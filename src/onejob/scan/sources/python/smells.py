@@ -261,7 +261,7 @@ def _naive_times(module: Module) -> Iterator[Smell]:
         in_loop = any(isinstance(above, ast.While) for above in module.above(node))
         if in_loop and _CLOCK.search(ast.unparse(node.test)):
             why = (
-                "asks the local clock whether it is time: a late turn misses it, a quick one does it "
-                "twice, and clock changes do both"
+                "asks the local clock whether it is time: a late turn misses it, a quick one does "
+                "it twice, and clock changes do both"
             )
             yield _smell(module, "naive-time", node.lineno, "datetime.now", why, "medium")
