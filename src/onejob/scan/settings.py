@@ -38,6 +38,18 @@ EFFECTS: tuple[Effect, ...] = (
         "locks a file on this host; every host has a crontab of its own",
     ),
     Effect(
+        "quartz-net.clustered",
+        ("quartz-net",),
+        Verdict.GUARDED,
+        "lets the database's lock rows decide which scheduler fires a trigger",
+    ),
+    Effect(
+        "symfony-scheduler.lock",
+        ("symfony-scheduler",),
+        Verdict.WEAK_GUARD,
+        "lets one worker hold a lock while it fires",
+    ),
+    Effect(
         "gocron.locker",
         ("gocron",),
         Verdict.WEAK_GUARD,

@@ -43,6 +43,7 @@ KINDS = (
     "asynq",
     "laravel-schedule",
     "symfony-scheduler",
+    "wp-cron",
 )
 ADVICE = (
     "Make the task refuse a period that was taken: @app.once_per of onejob, or a unique key of "
