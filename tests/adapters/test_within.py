@@ -12,7 +12,8 @@ import aiosqlite
 import pytest
 
 from adapters.conftest import Shop
-from adapters.drivers import Session, django_database
+from adapters.drivers import SQLITE, Session, django_database
+from onejob.adapters import adapt, adapt_any
 
 
 @pytest.fixture
@@ -115,6 +116,24 @@ def test_first_is_known_together_with_what_it_guards(
     session.rollback()
 
     assert (first, again, after_rollback, known) == (True, False, True, False)
+
+
+@pytest.mark.parametrize("driver", list(SQLITE))
+def test_a_statement_that_begins_with_with_joins_the_transaction_too(
+    shop: Shop, session: Session, note: str
+) -> None:
+    """SQLite's driver begins a transaction before INSERT, and not before WITH ... INSERT."""
+    text = f"WITH one AS (SELECT '{note}' AS n) INSERT INTO {shop.table} SELECT n FROM one"
+    session.begin()
+
+    if session.colour == "sync":
+        adapt(session.given, dialect="sqlite").execute(text, {})
+    else:
+        adapter = adapt_any(session.given, dialect="sqlite")
+        session.call(lambda: adapter.aexecute(text, {}))
+    session.rollback()
+
+    assert shop.rows(note) == 0
 
 
 def test_text_that_the_caller_has_given_as_bytes_is_read_as_text(sqlite_shop: Shop) -> None:

@@ -53,6 +53,7 @@ def crossing(app: App, met: threading.Barrier, tries: list[str]) -> dict[str, Un
     def unit(first: str, second: str) -> Unit:
         def move(tx: Any) -> str:
             tries.append(first)
+            tx.execute("SET LOCAL deadlock_timeout = '50ms'")
             text = f'UPDATE "{app.schema}".stock SET n = n + %s WHERE item = %s'
             tx.execute(text, (-1, first))
             if tries.count(first) == 1:
@@ -133,7 +134,10 @@ def test_the_async_twin_does_the_same(strict_app: App) -> None:
     assert info.outcome == "succeeded"
 
 
-def test_it_is_given_up_after_a_stated_number_of_tries(strict_app: App) -> None:
+def test_it_is_given_up_after_a_stated_number_of_tries(
+    strict_app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onejob.tries._PAUSE_LONGEST", 0.01)
     [run] = runs_of(strict_app, Run, 1)
     tries = []
 
@@ -226,7 +230,10 @@ def test_a_busy_sqlite_file_is_tried_again(sqlite_app: App, colour: Any) -> None
     assert answer == 1
 
 
-def test_a_sqlite_file_that_stays_busy_is_told_so_in_the_end(sqlite_app: App) -> None:
+def test_a_sqlite_file_that_stays_busy_is_told_so_in_the_end(
+    sqlite_app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onejob.tries._PAUSE_LONGEST", 0.01)
     [run] = runs_of(sqlite_app, Run, 1)
     store: Any = sqlite_app.store
     store.close()
