@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -22,6 +23,11 @@ from onejob.scan.settings import adjusted
 from onejob.scan.verdict import decide, product
 from onejob.scan.wrappers import unwrapped
 
+_LOCKS = re.compile(
+    r"(^|_)(distributed|single(ton)?|exclusive|mutex|unique|only_?one|run_?once|lock(ed)?|leader)(_|$)",
+    re.IGNORECASE,
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 #: A function name that many files define tells nothing; only one in the same file is meant then.
 SAME_NAME_MAX = 4
 TELLING_CHARACTERS = 7
@@ -40,7 +46,7 @@ def join(facts: Iterable[Fact], house_guards: tuple[str, ...] = ()) -> list[Find
     triggers += unwrapped(facts)
     findings = []
     for trigger in triggers:
-        guards = tuple(_guards(trigger, functions, house_guards))
+        guards = tuple(_guards(trigger, functions, house_guards)) or tuple(_by_name(trigger))
         guards = adjusted(trigger, guards, settings)
         findings.append(_finding(trigger, guards, launches.of(trigger)))
     findings += [_launched(launch) for launch in started if launch.reported]
@@ -94,6 +100,14 @@ def _guards(
             for guard in _inside(call, function.path, functions):
                 if guard.gives in _FAR:
                     yield guard
+
+
+def _by_name(trigger: Trigger) -> Iterator[Guard]:
+    """A decorator of which nothing is known but that it sounds like a lock."""
+    for mark in trigger.marks:
+        if _LOCKS.search(_CAMEL.sub("_", _last(mark))):
+            why = "is a guard by its name; what it does was not found here"
+            yield Guard(f"@{_last(mark)}", Verdict.WEAK_GUARD, trigger.line, why)
 
 
 def _inside(name: str, path: str, functions: dict[str, list[Function]]) -> Iterator[Guard]:

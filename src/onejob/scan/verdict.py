@@ -57,9 +57,10 @@ def decide(trigger: Trigger, guards: tuple[Guard, ...], launches: tuple[Launch, 
     limited = verdict is Verdict.UNGUARDED and trigger.fires in ("process", "scheduler")
     if limited and launch is not None and _one(launch):
         return _by_launch(trigger, launch)
-    return Decision(
-        verdict, _reason(trigger, guard, verdict), _runs(trigger, verdict, launch), guard
-    )
+    reason = _reason(trigger, guard, verdict)
+    if verdict is Verdict.HOST_ONLY and launch is not None and (launch.replicas or 0) > 1:
+        reason += f"; {launch.replicas} hosts still run it ({launch.path}:{launch.line})"
+    return Decision(verdict, reason, _runs(trigger, verdict, launch), guard)
 
 
 def strongest(guards: tuple[Guard, ...]) -> Guard | None:
@@ -78,7 +79,9 @@ def _worst(launches: tuple[Launch, ...]) -> Launch | None:
 
 
 def _one(launch: Launch) -> bool:
-    return launch.replicas == 1 and launch.workers == 1 and not launch.autoscaled
+    one = launch.replicas == 1 and launch.workers == 1
+    # What is embedded in a worker is started again by whoever scales the workers.
+    return one and not launch.autoscaled and not launch.embeds
 
 
 def _by_launch(trigger: Trigger, launch: Launch) -> Decision:
@@ -131,6 +134,8 @@ def _runs(trigger: Trigger, verdict: Verdict, launch: Launch | None) -> str:
             return "0"
         case Verdict.AT_LEAST_ONCE:
             return "1 or more = at least once"
+        case Verdict.HOST_ONLY if launch is not None and launch.replicas is not None:
+            return f"{launch.replicas} = {launch.replicas} hosts {TIMES} 1"
         case Verdict.HOST_ONLY:
             return f"hosts = hosts {TIMES} 1"
         case Verdict.CI | Verdict.CONSUMER:
