@@ -125,7 +125,7 @@ class AsyncSqlalchemyWithin:
 
     def __init__(self, given: Any) -> None:
         # An async_scoped_session is called for the session of this task.
-        self.given = given() if callable(given) else given
+        self.given: Any = given() if callable(given) else given
         inside = getattr(self.given, "sync_session", None) or self.given.sync_connection
         if inside is None:
             raise UsageError(
