@@ -94,6 +94,10 @@ def _fence(services: Services, resource: str, token: int) -> Steps[None]:
 
 
 def _resources(protects: str | Collection[str]) -> tuple[str, ...]:
+    if not isinstance(protects, Collection):
+        raise UsageError(
+            f"protects={protects!r} names no resources. Give a name, or a list of names."
+        )
     given = (protects,) if isinstance(protects, str) else tuple(protects)
     if len(given) > PROTECTS_MOST:
         raise UsageError(
