@@ -119,6 +119,11 @@ def _lost_runs(history: History) -> Found:
     stood = {stood.run: stood for stood in history.of(Stood)}
     unsettled = {e.run for e in history.of(EffectStood) if e.state in ("claimed", "unknown")}
     settled = {e.run for e in history.of(EffectStood)} - unsettled
+    in_the_way = {
+        made.schedule
+        for made in history.of(Made)
+        if made.run in stood and stood[made.run].state in ("scheduled", "running")
+    }
     for made in history.of(Made):
         end = stood.get(made.run)
         if end is None:
@@ -135,6 +140,9 @@ def _lost_runs(history: History) -> Found:
             case "unknown":
                 if end.run in settled and made.on_loss != "unknown":
                     yield f"run {made.run} waits for an outcome that is recorded", end.at
+            case "waiting":
+                if late and made.schedule not in in_the_way:
+                    yield f"run {made.run} of {made.schedule} waits behind nothing", end.at
             case _:
                 if late:
                     why = f"{end.state} {calm.bound / SECOND:.0f} s after the last fault"
@@ -227,7 +235,7 @@ def _killed(history: History) -> Found:
 
 
 def nothing_silent(history: History) -> Verdict:
-    """P7: each fire time was fired, skipped, known or told as missed: exactly one of them."""
+    """P7: each fire time fired, queued, was skipped, known or told as missed: exactly one."""
     return first("P7", _unaccounted(history))
 
 

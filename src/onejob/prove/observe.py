@@ -188,7 +188,7 @@ class Observer:
         after = self._schedules(step["name"] for step in steps)
         for ticked in answer:
             self._history.add(facts.Ticked(self._at, ticked.name, ticked.fire_time, ticked.answer))
-            if ticked.answer == "fired":
+            if ticked.answer in ("fired", "queued"):
                 fire = next(
                     fire
                     for step in steps

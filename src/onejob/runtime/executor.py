@@ -101,13 +101,11 @@ class Executor:
                 task.cancel()
         self._freed()
 
-    def recall(self, claim: Claim) -> None:
+    def recall(self, attempt: Attempt) -> None:
         """Stop one attempt that somebody has cancelled: nothing is settled, it has ended."""
-        attempt = self.attempts.get(claim.id)
-        if attempt is None or attempt.claim != claim:
-            return
         attempt.revoke("somebody has cancelled it")
-        self._events.emit("run.lost", run=claim.id, token=claim.token, why=attempt.lost)
+        ids = {"run": attempt.run.id, "token": attempt.run.token}
+        self._events.emit("run.lost", **ids, why=attempt.lost)
         task = self._running.get(attempt)
         if task is None:
             self._waiting.remove(attempt)

@@ -230,8 +230,12 @@ class Worker:
         self.waker.at(self._recall_at)
         for claim in await self._host.run(overlap.recalled(held)):
             # One that cancelled itself has ended here, and only waits to be forgotten.
-            if claim not in self.settler:
-                self.executor.recall(claim)
+            attempt = self.executor.attempts.get(claim.id)
+            if attempt is None or attempt.claim != claim or claim in self.settler:
+                continue
+            self.executor.recall(attempt)
+            if attempt.run.deaths:
+                self._solitude.ended()
 
     def _take(self, claimed: tuple[ClaimedRun, ...], membership: Membership) -> None:
         for run in claimed:

@@ -15,7 +15,7 @@ from onejob.runtime.settings import Declared
 
 
 class Ticks:
-    """Five schedules of one job."""
+    """Seven schedules of one job."""
 
     name = "ticks"
 
@@ -26,6 +26,7 @@ class Ticks:
     def schedules(self, version: int) -> Sequence[Declared]:
         """Declare the same ones in every version."""
         quick, slow = {"sleep": SECOND // 20}, {"sleep": 4 * SECOND}
+        brisk = {"sleep": SECOND}
         return (
             declared("latest", "tock", 3 * SECOND, args=quick),
             declared(
@@ -48,6 +49,8 @@ class Ticks:
                 args=quick,
             ),
             declared("overlapping", "tock", 2 * SECOND, args=slow),
+            declared("queueing", "tock", 7 * SECOND, overlap=Overlap.QUEUE, args=brisk),
+            declared("cancelling", "tock", 8 * SECOND, overlap=Overlap.CANCEL, args=brisk),
         )
 
     def orders(self, random: Random, *, chaos: int, lease: int) -> Sequence[Order]:
