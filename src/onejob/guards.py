@@ -16,14 +16,15 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from typing import Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 from uuid import uuid4
 
 from onejob import forking
-from onejob.commands import claims
+from onejob.commands import claims, events, ledger, views
 from onejob.commands.claims import Busy, Finished, LedgerClaim, Taken, Unsure, Won
 from onejob.commands.command import Command
 from onejob.core.guarding import Tick, look_again
+from onejob.core.lease import deadline
 from onejob.core.run import error_text
 from onejob.core.time import Span
 from onejob.errors import OutcomeUnknown, StoreError, UsageError
@@ -32,8 +33,12 @@ from onejob.runtime.events import log
 from onejob.runtime.held import Held
 from onejob.runtime.waiting_room import WaitingRoom
 from onejob.services import Services
+from onejob.turn import TIDY_EVERY, TIDY_MOST
 
 T = TypeVar("T")
+
+#: How often it is said anew that a tick is about to fire, where the answer takes a lease.
+BEGIN_MOST: Final = 3
 
 OnStoreDown: TypeAlias = Literal["skip", "fire"]
 OnUnknown: TypeAlias = Literal["skip", "fire"]
@@ -155,15 +160,21 @@ class Guard:
         if permit.claim is None:
             return True
         services = self._services()
-        asked_at = services.clock.now()
-        try:
-            if self._sure(claims.mark(permit.claim, lease=services.lease)):
+        for _ in range(BEGIN_MOST):
+            asked_at = services.clock.now()
+            try:
+                if not self._sure(claims.mark(permit.claim, lease=services.lease)):
+                    self._refused(permit.tick, "taken over before it began to fire")
+                    return False
+            except StoreError as error:
+                return isinstance(self._without_store(permit.tick, permit.claim, error), Permit)
+            if services.clock.now() < deadline(asked_at=asked_at, lease=services.lease):
                 if hold:
                     self._hold(permit.tick, permit.claim, services, asked_at)
                 return True
-        except StoreError as error:
-            return isinstance(self._without_store(permit.tick, permit.claim, error), Permit)
-        self._refused(permit.tick, "taken over before it began to fire")
+            # The answer, or this process, took a whole lease: others may believe us dead by now.
+        self.give_back(permit, "the store's answers came too late")
+        self._refused(permit.tick, "the store's answers came too late")
         return False
 
     def done(self, permit: Permit) -> None:
@@ -171,6 +182,8 @@ class Guard:
         self._count("fired")
         self._end(permit, None)
         self._emit("guard.fired", permit.tick)
+        if permit.claim is not None and permit.claim.token % TIDY_EVERY == 0:
+            self._tidy()
 
     def failed(self, permit: Permit, error: BaseException) -> None:
         """Record that firing raised: whether it took effect is for its user to look up."""
@@ -280,19 +293,31 @@ class Guard:
             self._services().renewer.drop(held)
 
     def _written(self, command: Command[bool]) -> None:
-        """Carry out what ends a claim. Where it can't be, the claim lapses, and says unknown."""
+        """Carry out what ends a claim, for a lease if need be; after that it says unknown."""
         try:
             held = self._sure(command)
         except StoreError as error:
-            log.warning("how a tick ended could not be recorded: %s", error)
+            services = self._services()
+            services.renewer.release_later(command, ttl=services.lease)
+            log.warning("how a tick ended is recorded when the store is back: %s", error)
         else:
             if not held:
                 log.warning("a tick ended after somebody had taken it over: %s", command.parameters)
 
+    def _tidy(self) -> None:
+        """Now and then, forget what is past its time: there may be no replica that does."""
+        services = self._services()
+        try:
+            now = self._run(views.clock())
+            self._run(ledger.purge(limit=TIDY_MOST))
+            self._run(events.purge(before=now - services.keep, limit=TIDY_MOST))
+        except StoreError as trouble:
+            services.events.emit("store.trouble", doing="purge", error=str(trouble))
+
     def _emit(self, event: str, tick: Tick, **more: object) -> None:
-        events = self._services().events
-        if events.heard(event):
-            events.emit(event, schedule=tick.schedule, key=tick.key, **more)
+        told = self._services().events
+        if told.heard(event):
+            told.emit(event, schedule=tick.schedule, key=tick.key, **more)
 
     def _count(self, name: str) -> None:
         with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,13 +13,14 @@ from onejob import App, StoreUnavailable, UsageError
 from onejob.commands import claims
 from onejob.core import guarding
 from onejob.core.guarding import Name, Tick
-from onejob.core.time import HOUR, SECOND, Instant
+from onejob.core.time import HOUR, MINUTE, SECOND, Instant
 from onejob.errors import OutcomeUnknown
 from onejob.guards import Guard
 from onejob.permits import Later, Leave, Permit
 from onejob.runtime.events import Event
 
-NIGHTLY = guarding.at(Name("test:nightly"), Instant(1_774_746_000_000_000))
+NOW = 1_774_746_000_000_000
+NIGHTLY = guarding.at(Name("test:nightly"), Instant(NOW))
 HOURLY = guarding.every(Name("test:hourly"), HOUR)
 
 
@@ -69,7 +71,7 @@ def replicas(monkeypatch: pytest.MonkeyPatch) -> Iterator[Replicas]:
     from onejob.stores.memory.store import MemoryStore
 
     class Store(MemoryStore):
-        now = 1_774_746_000_000_000
+        now = NOW
 
         def __init__(self) -> None:
             super().__init__(lambda: self.now)
@@ -307,16 +309,90 @@ def test_a_store_that_fails_just_before_firing_leaves_the_tick_to_others(
     assert fire(other)
 
 
-def test_an_end_that_cannot_be_recorded_is_said(
+def test_an_end_that_cannot_be_recorded_at_once_is_recorded_later(
     replicas: Replicas, caplog: pytest.LogCaptureFixture
 ) -> None:
-    guard = replicas.guard()
+    guard, other = replicas.guard(), replicas.guard()
     replicas.store.before = lambda name: down(name) if name == "claim_end" else None
 
     with caplog.at_level(logging.WARNING, "onejob"):
         assert fire(guard)
 
-    assert "could not be recorded" in caplog.text
+    assert "recorded when the store is back" in caplog.text
+    deadline = time.monotonic() + 5
+    while not isinstance(other.ask(NIGHTLY), Leave):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert other.counts.unknown == 0
+
+
+class Still:
+    """A clock that stands, and then jumps by what it is told with each look."""
+
+    def __init__(self, *jumps: int) -> None:
+        self._now, self._jumps = 0, list(jumps)
+
+    def now(self) -> int:
+        self._now += self._jumps.pop(0) if self._jumps else 0
+        return self._now
+
+
+def test_whoever_stood_still_while_it_began_says_so_anew_before_it_fires(
+    replicas: Replicas,
+) -> None:
+    """It may have been frozen for longer than its lease between question and answer."""
+    guard = replicas.guard(on_unknown="fire")
+    object.__setattr__(replicas.app._services(), "clock", Still(0, 13 * SECOND))
+    asked: list[str] = []
+    replicas.store.before = asked.append
+
+    assert fire(guard)
+
+    assert asked.count("claim_mark") == 2
+
+
+def test_whoever_finds_itself_taken_over_after_standing_still_does_not_fire(
+    replicas: Replicas,
+) -> None:
+    one, other = replicas.guard(on_unknown="fire"), replicas.guard(on_unknown="fire")
+    object.__setattr__(replicas.app._services(), "clock", Still(0, 13 * SECOND))
+    permit = one.ask(NIGHTLY)
+    assert isinstance(permit, Permit)
+
+    def frozen(name: str) -> None:
+        if name == "claim_mark":
+            replicas.store.after = lambda name: None
+            replicas.pass_by(13 * SECOND)
+            assert isinstance(other.ask(NIGHTLY), Permit)
+
+    replicas.store.after = frozen
+
+    assert not one.begin(permit)
+
+
+def test_whoever_always_gets_its_answers_too_late_leaves_the_tick_to_others(
+    replicas: Replicas,
+) -> None:
+    one, other = replicas.guard(), replicas.guard()
+    clock = replicas.app._services().clock
+    object.__setattr__(replicas.app._services(), "clock", Still(*[13 * SECOND] * 20))
+    assert not fire(one)
+    object.__setattr__(replicas.app._services(), "clock", clock)
+
+    assert fire(other)
+
+
+def test_a_fleet_of_guards_alone_forgets_what_is_past_its_time(replicas: Replicas) -> None:
+    """There may be no replica that purges."""
+    guard = replicas.guard()
+    fire(guard)
+    replicas.pass_by(3 * 24 * 3_600 * SECOND)
+
+    for n in range(20):
+        fire(guard, guarding.at(Name("test:minutely"), Instant(NOW + n * MINUTE)))
+
+    rows = replicas.app.store.run(claims.listed(claims.TICK, scope=NIGHTLY.schedule))
+    assert rows == ()
 
 
 def test_a_held_tick_is_renewed_until_its_end(replicas: Replicas) -> None:
