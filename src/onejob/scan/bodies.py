@@ -14,6 +14,7 @@ from onejob.scan.facts import Guard
 from onejob.scan.finding import Verdict
 
 CHARACTERS_MAX = 40_000
+_QUEUE = re.compile(r"(queue|consumer|listener|subscriber|dequeue\w*)(_loop)?$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -90,7 +91,7 @@ SIGNS: tuple[Sign, ...] = (
         "leader check",
         _words(
             r"\b(?:if|unless|return|when)\b[^\n]{0,60}\b\w*(?:is_?(?:the_?)?leader|is_?master"
-            r"|is_?primary_?(?:node|instance)|has_?leadership|am_?i_?leader)\w*"
+            r"|is_?primary_?(?:node|instance)|has_?leadership|am_?i_?leader|my_?partition|partition_?mine)\w*"
         ),
         Verdict.WEAK_GUARD,
         "was true when it was asked; nothing fences a leader that has been replaced",
@@ -176,8 +177,8 @@ _OWN = re.compile(
     r"(cache|sessions?_?cache)|cache_?(refresh|clean|evict|sweep|expir|reload)|janitor|evict"
     r"|(re)?load_?(config|settings|propert)|config_?(reload|watch|refresh)|(re)?new_?lease|lease_?renew"
     r"|reap_?(zombie|child|process|idle|conn)|idle_?(timeout|check|conn)|(send_?)?ping|pong|reconnect"
-    r"|connection_?(monitor|check|pool)|pool_?(monitor|clean)|sd_?notify|rate_?limit|limiter|bucket"
-    r"|refresh_?(token|jwks|keys?|cert|credential|dns|endpoints?|schedul)|(token|cert|credential|jwks)"
+    r"|connection_?(monitor|check|pool)|pool_?(monitor|clean)|sd_?notify|rate_?limit|limiter"
+    r"|refresh_?(token(?!s?_?(clean|exp|service|repo|check|purge|task|job))|jwks|keys?|cert|credential|dns|endpoints?|schedul)|(token|cert|credential|jwks)"
     r"_?(refresh|reload|rotat|renew)|service_?discovery|file_?watch|watch_?(file|config|dir)|tail_?log"
     r"|rotate_?logs?|log_?rotat|read_?loop|write_?(loop|pump)|read_?pump|debounce|throttl|sampler?"
     r"|gossip|raft|election|discover|peers?_?(manage|refresh|exchange)|schedule_scheduler",
@@ -221,6 +222,19 @@ def for_a_person(*names: str) -> bool:
 def for_waiting(*names: str) -> bool:
     """Decide whether a loop waits for something, or tries again: no job."""
     return any(_RETRY.search(plain(name)) for name in names if name)
+
+
+def answers(name: str, body: str) -> bool:
+    """Decide whether a loop belongs to a function that looks something up and returns it."""
+    looks_up = re.match(
+        r"(?:get|find|read|open|create|resolve|load|ensure|require)(?![a-z])", plain(name)
+    )
+    return looks_up is not None and re.search(r"\breturn\b", body) is not None
+
+
+def takes_from_a_queue(*names: str) -> bool:
+    """Decide by the name of a class or a function whether its loop takes work from a queue."""
+    return any(_QUEUE.search(plain(name)) for name in names if name)
 
 
 def calls_in(body: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from onejob.scan.bodies import (
+    answers,
     calls_in,
     for_a_person,
     for_itself,
@@ -56,8 +57,7 @@ _ENDLESS = re.compile(
     re.DOTALL,
 )
 _TAKES = re.compile(
-    r"ReceiveMessage|\.Consume\(|DequeueAsync|ReadAsync\(|WaitToReadAsync|\.Take\(|TryDequeue"
-    r"|BasicGet|ReceiveAsync"
+    r"ReceiveMessage|\.Consume\(|DequeueAsync|WaitToReadAsync|\.Take\(|TryDequeue|BasicGet"
 )
 
 
@@ -89,11 +89,13 @@ def _loops(file: SourceFile, root: SgNode) -> Iterator[Trigger]:
         )
         text = without_comments(block.text())
         ticks = "WaitForNextTickAsync" in condition.text()
-        waits = re.search(r"(?:Task\.Delay|Thread\.Sleep)\s*\(([^;]*?)\)\s*(?:;|\.)", text)
+        waits = re.search(r"(?:await\s+Task\.Delay|Thread\.Sleep)\s*\(([^;]*?)\)\s*(?:;|\.)", text)
         if not (ticks or waits) or not _ENDLESS.fullmatch(condition.text().strip()):
             continue
         method, owner = _around(loop)
         if for_waiting(method) or for_a_person(method, owner) or _leaves(text):
+            continue
+        if answers(method, text) or re.search(r"\bActionResult|HttpContext", text):
             continue
         when = _of_timer(file, condition.text()) if ticks else span(file, waits[1] if waits else "")
         own = for_itself(owner, method)
@@ -161,7 +163,7 @@ def _timers(file: SourceFile, root: SgNode) -> Iterator[Trigger]:
         if kind is None or kind.text().rpartition(".")[2] != "Timer":
             continue
         given = [each.text() for each in children(made.field("arguments"), "argument")]
-        if len(given) == 4 and not re.search(r"Infinite|^-1$", given[3]):
+        if len(given) == 4 and not re.search(r"Infinite|^-1$|\(-1\)", given[3]):
             period = given[3]
         elif (
             len(given) == 1

@@ -81,9 +81,13 @@ def _loop_over(unit: Unit, call: Call) -> SgNode | None:
     suffix = "" if call.name == "Tick" else r"\.C"
     receives = re.compile(rf"(?:<-\s*|range\s+){re.escape(name)}{suffix}\b")
     for loop in nodes(place, "for_statement"):
-        if not receives.search(loop.text()) or _contains(loop, call.node):
+        if not receives.search(loop.text()):
             continue
-        if call.name == "NewTimer" and f"{name}.Reset(" not in loop.text():
+        if call.name == "NewTimer":
+            again = f"{name}.Reset(" in loop.text() or _contains(loop, call.node)
+            if not again or _leaves(without_comments(loop.text())) or _data_cases(loop):
+                continue
+        elif _contains(loop, call.node):
             continue
         if _endless(loop) or receives.search(loop.text().partition("{")[0]):
             return loop
@@ -211,7 +215,9 @@ def _trigger(
     worker = loop is None and bool(work) and _WORKER.search(work[0]) is not None
     consumes = worker or _TAKES.search(text) is not None
     alone = Verdict.CONSUMER if consumes else Verdict.UNGUARDED
-    own = for_itself(function, *only, receiver) or _one_client(unit, call.node)
+    own = for_itself(function, *only, f"{receiver}_{function}", receiver) or _one_client(
+        unit, call.node
+    )
     confidence: Confidence = "high" if kind == "go-ticker" else "medium"
     why = ""
     if alone is Verdict.UNGUARDED and loop is not None and _data_cases(loop):

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from onejob.scan.bodies import calls_in, for_a_person, for_itself, for_waiting, guards_in
+from onejob.scan.bodies import (
+    answers,
+    calls_in,
+    for_a_person,
+    for_itself,
+    for_waiting,
+    guards_in,
+    takes_from_a_queue,
+)
 from onejob.scan.facts import Fact, Function, Guard, Trigger
 from onejob.scan.finding import Confidence, Verdict
 from onejob.scan.schedules import cron, never
@@ -163,6 +171,8 @@ def _period(arguments: tuple[str, ...]) -> str:
     return ""
 
 
+#: A method of these names that calls another of them only passes its task on.
+_WRAPPERS = frozenset(("scheduleAtFixedRate", "scheduleWithFixedDelay", "schedule", "setPeriodic"))
 _KEYED = {
     "jobrunr": "its library keeps one row for each fire time",
     "db-scheduler": "its library claims the job's one row for each execution",
@@ -175,7 +185,7 @@ def _timer(unit: Unit, call: Call, schedule: str, kind: str = "java-timer") -> I
     target = _task(call)
     task = target.rpartition(".")[2]
     own = for_itself(task, *names)
-    if for_a_person(*names):
+    if for_a_person(*names) or names[0] in _WRAPPERS:
         return
     alone, why = Verdict.UNGUARDED, ""
     confidence: Confidence = "high"
@@ -275,7 +285,9 @@ def _loops(unit: Unit) -> Iterator[Fact]:
         called = calls_in(body)
         if for_waiting(names[0]) or for_a_person(*names) or _ends_early(body):
             continue
-        takes = _TAKES.search(body)
+        if answers(names[0], body):
+            continue
+        takes = _TAKES.search(body) is not None or takes_from_a_queue(*names)
         own = for_itself(*names, *(called[:1] if len(called) <= 2 else ()))
         amount = next(filter(None, sleeps.groups()), "")
         alone = Verdict.CONSUMER if takes else Verdict.PER_PROCESS_OK if own else Verdict.UNGUARDED

@@ -298,7 +298,7 @@ def _loops(script: Script) -> Iterator[Trigger]:
             continue
         if for_waiting(method) or for_a_person(method, owner) or _leaves(body):
             continue
-        if _SUPERVISES.search(body):
+        if _SUPERVISES.search(body) or not called(node):
             continue
         takes = _TAKES.search(body)
         inside = called(node)
