@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from celery import Celery
-from celery.beat import Scheduler, Service
+from celery.beat import EmbeddedService, Scheduler, Service
 from celery.schedules import BaseSchedule, crontab, solar
 from celery.signals import beat_init
 
@@ -197,3 +197,21 @@ def test_the_beat_of_another_app_is_left_alone() -> None:
     beat_init.send(sender=service)
 
     assert "apply_async" not in vars(service.scheduler)
+
+
+def test_a_beat_embedded_in_a_worker_is_guarded_too() -> None:
+    """A16: ``worker -B`` in each of the autoscaled workers; here in a thread, as on Windows."""
+    guard = Noted(answers=[Leave])
+    celery = Celery("shop", broker="memory://", set_as_current=False)
+    celery.conf.beat_schedule = {"often": {"task": "often", "schedule": 0.01}}
+    hook.attach(celery, guard)
+    embedded = EmbeddedService(celery, thread=True, scheduler_cls=Scheduler)
+    embedded.start()
+    try:
+        while len(guard.asked) < 2:
+            embedded.join(0.01)
+            assert embedded.is_alive()
+    finally:
+        embedded.stop()
+
+    assert {tick.schedule for tick in guard.asked} == {"celery:often"}
