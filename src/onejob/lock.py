@@ -53,8 +53,9 @@ class Lock:
     def __enter__(self) -> Lease:
         self._refuse_in_loop()
         services = self._open()
-        held = take(self._asking(services), services, self._waiters)
-        return self._entered(Lease(held, services), threading.get_ident())
+        asking = self._asking(services)
+        held = take(asking, services, self._waiters)
+        return self._entered(Lease(held, services), asking, threading.get_ident())
 
     def __exit__(
         self,
@@ -79,7 +80,7 @@ class Lock:
         services = self._open()
         asking = self._asking(services)
         held = await atake(asking, services, self._waiters)
-        return self._entered(AsyncLease(held, services), asyncio.current_task())
+        return self._entered(AsyncLease(held, services), asking, asyncio.current_task())
 
     async def __aexit__(
         self,
@@ -142,12 +143,15 @@ class Lock:
     def _asking(self, services: Services) -> Asking:
         return Asking(self._wanted, services, self._random)
 
-    def _entered(self, lease: AnyLease, user: object) -> AnyLease:
+    def _entered(self, lease: AnyLease, asking: Asking, user: object) -> AnyLease:
         services, held = lease._services, lease._held
         held.on_lost = _Teller(lease, services, self._on_lost)
         services.renewer.hold(held)
         self._inside[user] = lease
         lease._entered()
+        if (tidy := asking.tidy()) is not None:
+            # From the renewer's thread, so that nobody waits for it.
+            services.renewer.release_later(tidy, ttl=held.ttl)
         services.events.emit("lock.acquired", lock=self._wanted.name, token=held.token)
         return lease
 

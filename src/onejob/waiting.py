@@ -35,6 +35,9 @@ from onejob.services import Services
 #: Threads of one process that ask for locks they wait for, at once: so many connections at most.
 ASKING: Final = 2
 
+#: How many new names are made, on the average, before unused ones are looked for.
+TIDY_EVERY: Final = 100
+
 #: How often a new name's row may vanish between being made and being asked for.
 _ROWS_MADE_MOST: Final = 5
 
@@ -127,6 +130,13 @@ class Asking:
     def give_up(self) -> Command[bool]:
         """Return what takes this one from among those who wait."""
         return leases.give_up(self._services.app, self.wanted.name, owner=self.owner)
+
+    def tidy(self) -> Command[int] | None:
+        """Return, once in a while, what forgets names that nobody uses: each new one may come to
+        stay, and there need be no replica that purges."""
+        if self._rows_made and self._random.random() < 1 / TIDY_EVERY:
+            return leases.purge(unused=hold.KEEP_UNUSED, limit=10 * TIDY_EVERY)
+        return None
 
     def answered(self, standing: Standing | None) -> Held | Span:
         """Return the lock, or how long to wait before the next question; raise NotAcquired."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import onejob
-from onejob import App, AsyncLease, Lease, LeaseLost, LockInfo, NotAcquired, UsageError
+from onejob import App, AsyncLease, Lease, LeaseLost, LockInfo, NotAcquired, UsageError, waiting
 from onejob.commands import leases
 from onejob.core.time import Span
 from onejob.runtime import renewer
@@ -401,6 +401,21 @@ def test_ten_thousand_dead_names_are_forgotten_in_batches(sqlite_app: App) -> No
         left = [one.standing.name for one in run(leases.listed(free=True, limit=10))]
 
     assert (purged, left) == (10_000, ["alive"])
+
+
+def test_new_names_clear_away_old_ones_without_any_replica(
+    sqlite_app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C05"""
+    monkeypatch.setattr(waiting, "TIDY_EVERY", 1)
+    store: Any = sqlite_app.store
+    with store.transaction(longest=9_000_000) as connection:
+        connection.execute("INSERT INTO onejob_lease (scope, name) VALUES ('shop', 'dead')")
+
+    with sqlite_app.lock("fresh"):
+        while sqlite_app.locks.get("dead"):
+            time.sleep(0.005)
+        assert sqlite_app.locks.get("fresh")
 
 
 def _threads() -> set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 _SCAN = "scan: finding triggers in a repository"
-_LOCKS = "locks and leases by name"
 _INBOX = "inbox and its consumers"
 _EXPLAIN = "explaining a unique violation"
 _REDIS = "Redis as a store"
@@ -14,10 +13,9 @@ LATER = {
     "A04": f"{_SCAN}, with its launch command",
     "A05": _SCAN,
     "A08": _SCAN,
-    "A10": _LOCKS,
     "A11": _SCAN,
     "A06": "operations: the losers of a fire time, told by name",
-    "A12": f"{_SCAN}; {_LOCKS}",
+    "A12": _SCAN,
     "A16": f"{_SCAN}, embedded beat included",
     "A21": _SCAN,
     "A24": _SCAN,
@@ -26,16 +24,8 @@ LATER = {
     "B09": _INBOX,
     "B10": _INBOX,
     "B12": _INBOX,
-    "C01": _LOCKS,
-    "C02": _LOCKS,
-    "C03": _LOCKS,
-    "C06": _LOCKS,
-    "C07": _LOCKS,
-    "C08": _LOCKS,
     "C10": _REDIS,
     "C11": _REDIS,
-    "C18": "locks: a pool that is exhausted while a lock is held",
-    "C24": _LOCKS,
     "C25": _MYSQL,
     "C27": _MYSQL,
     "C28": _MYSQL,

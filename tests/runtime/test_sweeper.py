@@ -331,6 +331,23 @@ def test_ended_runs_past_their_time_are_purged_and_live_ones_never(stage: Stage)
     assert [key for _, _, key in stage.store.tables.ledger] == ["live"]
 
 
+def test_locks_and_fences_that_nobody_uses_any_more_are_purged(stage: Stage) -> None:
+    """C05: without anybody's asking for it."""
+    now = stage.store.clock()
+    for name, expires in (("dead", 1), ("alive", now + DAY)):
+        lease = tables.Lease("shop", name, expires=expires, changed=1)
+        stage.store.tables.leases["shop", name] = lease
+    stage.store.tables.fences = {("shop", "dead"): (7, 1), ("shop", "alive"): (8, now)}
+
+    async def scene() -> None:
+        await Watch(stage).passes(90)
+
+    stage.play(scene())
+
+    assert [name for _, name in stage.store.tables.leases] == ["alive"]
+    assert [name for _, name in stage.store.tables.fences] == ["alive"]
+
+
 def test_a_look_that_fails_starts_the_lease_of_soundness_anew(stage: Stage) -> None:
     async def scene() -> list[str]:
         watch = Watch(stage)

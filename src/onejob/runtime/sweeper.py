@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from random import Random
 
 from onejob.commands import events as told
-from onejob.commands import ledger, overlap, replicas, runs
+from onejob.commands import fences, leases, ledger, overlap, replicas, runs
 from onejob.core import lease as rules
+from onejob.core.hold import KEEP_UNUSED
 from onejob.core.lease import Look
 from onejob.core.retry import Bury, GiveBack, Settle, after_death
 from onejob.core.run import Again, Claim, End, LeaveUnknown, Outcome, Settlement
@@ -202,6 +203,8 @@ class Sweeper:
             ledger.purge(limit=BATCH),
             told.purge(before=store_now - self._settings.keep, limit=BATCH),
             replicas.forget(before=store_now - self._settings.keep, limit=BATCH),
+            leases.purge(unused=KEEP_UNUSED, limit=BATCH),
+            fences.purge(unused=self._settings.keep_effects, limit=BATCH),
         ):
             if await self._host.run(command) >= BATCH:
                 self._purge_at = self._clock.now() + lease // 4
