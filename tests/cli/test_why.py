@@ -6,9 +6,11 @@ import json
 
 from cli.conftest import Shop
 from cli.test_look import NOW, REPLICA, claimed, define, join, made, settle
-from onejob.commands import schedules
+from onejob.commands import overlap as overlaps
+from onejob.commands import replicas, runs, schedules
+from onejob.commands.replicas import NewReplica
 from onejob.commands.schedules import Fire, OverlapRule, Step
-from onejob.core.run import Again, End, Outcome
+from onejob.core.run import Again, End, Outcome, ReplicaId
 
 KEY = "nightly@2026-03-29T01:00:00Z"
 HOUR = 3_600_000_000
@@ -133,3 +135,64 @@ def test_the_doctor_of_a_store_without_tables_says_so(empty: Shop) -> None:
     [check] = json.loads(result.stdout)["checks"]
     assert (check["name"], check["ok"]) == ("schema", False)
     assert "onejob init" in check["detail"]
+
+
+def test_why_names_who_went_to_fire_it_and_lost(shop: Shop) -> None:
+    """A06: who ran, and who lost, each by host and pid."""
+    define(shop)
+    join(shop)
+    assert fire(shop, NOW) == "fired"
+    loser = NewReplica(ReplicaId("r2"), "shop", "host-2", 4712, "", ["nightly"], {}, HOUR)
+    assert shop.app.store.run(replicas.join(loser))
+    lost = [schedules.LostTick("nightly", NOW, "nightly", KEY)]
+    assert shop.app.store.run(schedules.lost(lost, replica="r2")) == 1
+
+    text = shop.invoke("why", "nightly").stdout
+
+    assert "Replica r2 (host-2, pid 4712) went to fire it and lost: Replica r1 (host-1" in text
+
+
+def test_why_tells_what_waits_what_was_cancelled_for_it_and_what_is_late(shop: Shop) -> None:
+    define(shop)
+    join(shop)
+    fire(shop, NOW)
+    assert fire(shop, NOW + HOUR, overlap="cancel") == "queued"
+    waiting = shop.invoke("why", "nightly").stdout
+    [older] = shop.app.store.run(overlaps.asked(limit=10))
+    shop.app.store.run(overlaps.cancel([older], keep=HOUR))
+    cancelled = shop.invoke("why", "nightly", str(older)).stdout
+    [late] = shop.app.store.run(
+        runs.enqueue([runs.NewRun("nightly", "late", "{}", keyed=True, expect=1)])
+    )
+    shop.app.store.run(overlaps.late(limit=10))
+    told = shop.invoke("why", "nightly", str(late.id)).stdout
+
+    assert f"Queued: run {older} was in its way" in waiting
+    assert "Waits until the run in its way has ended." in waiting
+    assert 'Cancelled while it was scheduled: a newer fire time had come (overlap="cancel").' in (
+        cancelled
+    )
+    assert "Late: it should have ended" in told
+
+
+def test_why_says_what_holds_a_schedule_up(shop: Shop) -> None:
+    """P7: orphaned, paused, broken: nothing has happened at that time, and this is why."""
+    define(shop, next_fire=NOW)
+
+    orphaned = shop.json("why", "nightly", "2026-03-29T01:00:00Z")
+    shop.app.store.run(schedules.pause("nightly"))
+    paused = shop.json("why", "nightly", "2026-03-29T01:00:00Z")
+
+    why = "has not fired: it is orphaned: no live replica declares it."
+    assert orphaned["answer"].endswith(why)
+    assert paused["answer"].endswith("has not fired: it is paused.")
+
+
+def test_why_tells_of_what_passed_while_a_schedule_was_paused(shop: Shop) -> None:
+    define(shop, next_fire=NOW)
+    assert shop.invoke("schedules", "pause", "nightly").exit_code == 0
+    assert shop.invoke("schedules", "resume", "nightly").exit_code == 0
+
+    found = shop.json("why", "nightly")
+
+    assert found["answer"].endswith("was missed: its schedule was paused then.")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onejob.cli.text import clean, span, when
+from onejob.commands.overlap import Late
 from onejob.commands.views import JobView, ReplicaView, ScheduleView
 from onejob.core.time import SECOND, Span
 
@@ -90,7 +91,21 @@ def unknown(jobs: tuple[JobView, ...]) -> Check:
     )
 
 
-def schedules(found: tuple[ScheduleView, ...]) -> Check:
+def late(found: Sequence[Late]) -> Check:
+    """Judge whether runs have not ended within what their job expects (``expect_within``)."""
+    if not found:
+        return Check("late runs", True, "none")
+    names = _named([f"run {late.id} of {late.schedule or late.job}" for late in found])
+    first = found[0]
+    return Check(
+        "late runs",
+        False,
+        f"{len(found)} should have ended by now: {names}. "
+        f"See: onejob why {clean(first.job)} {first.id}",
+    )
+
+
+def schedules(found: Sequence[ScheduleView]) -> Check:
     """Judge whether every schedule fires, and in time."""
     active = [schedule for schedule in found if not schedule.paused]
     broken = [s for s in active if s.broken]

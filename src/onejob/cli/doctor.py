@@ -13,6 +13,7 @@ from onejob.cli.effects import LISTED_MAX
 from onejob.cli.failure import FINDINGS
 from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import document, remark, table
+from onejob.cli.schedules import every_schedule
 from onejob.cli.text import span
 from onejob.commands import views
 from onejob.core.time import Span
@@ -102,7 +103,8 @@ def _contents(app: App, store: AnyStore) -> list[Check]:
         checks.replicas(store.run(views.replicas()), jobs),
         checks.parked(jobs),
         checks.unknown(jobs),
-        checks.schedules(store.run(views.schedules())),
+        checks.late(store.run(views.late_runs())),
+        checks.schedules(every_schedule(store.run)),
         # What `onejob effects` lists: claims of callers that are gone too, none under way.
         checks.effects(app.effects.unknown(limit=LISTED_MAX)),
     ]

@@ -38,7 +38,7 @@ def command(ctx: click.Context, invocation: Invocation, prefix: str, job: str) -
         if name:
             check_name(name, what=what)
     with invocation.store() as store:
-        found = _all(store.run, prefix, job)
+        found = every_schedule(store.run, prefix, job)
     if invocation.as_json:
         document([as_json(schedule) for schedule in found])
     elif found:
@@ -142,7 +142,9 @@ def _known(name: str) -> Iterator[None]:
         ) from error
 
 
-def _all(run: Callable[[Command[Any]], Any], prefix: str, job: str) -> list[ScheduleView]:
+def every_schedule(
+    run: Callable[[Command[Any]], Any], prefix: str = "", job: str = ""
+) -> list[ScheduleView]:
     """Read every schedule, a page at a time."""
     found: list[ScheduleView] = []
     while True:

@@ -77,6 +77,13 @@ def of_tick(schedule: str, job: str, at: int, events: tuple[EventView, ...]) -> 
     return None
 
 
+def of_nothing(schedule: str, job: str, at: int, why: str) -> Story:
+    """Tell of a fire time that has passed, and that nobody has ticked."""
+    sentence = f"{when(at)} has not fired: {why}."
+    key = f"{schedule}@{text(Instant(at))}"
+    return Story(job, key, at, (Told(at, "tick.held_up", sentence),), sentence)
+
+
 def skipped_at(event: EventView) -> int:
     """Return the fire time of a skipped tick, 0 where the event is another."""
     found = _detail(event).get("fire_time") if event.kind == "tick.skipped" else 0
@@ -117,6 +124,18 @@ def _event(event: EventView, evidence: Evidence) -> Told:
             sentence = "Somebody asked to retry it: scheduled again under the same id and key."
         case "tick.skipped":
             sentence = _skipped(event)
+        case "tick.queued":
+            sentence = f"Queued: run {detail.get('by')} was in its way, and it waits behind that."
+        case "tick.lost":
+            loser = _replica(event.replica, evidence)
+            winner = _replica(str(detail.get("by")), evidence)
+            sentence = f"{loser} went to fire it and lost: {winner} had made this run already."
+        case "run.cancelled":
+            reason = _CANCELLED.get(str(detail.get("why")), "somebody asked for it")
+            sentence = f"Cancelled while it was {detail.get('state')}: {reason}."
+        case "run.late":
+            expected = when(int(detail.get("expected") or 0))
+            sentence = f"Late: it should have ended {expected}, and was {detail.get('state')}."
         case other:
             sentence = f"{other} {clean(event.detail)}".strip()
     sentence = sentence if sentence.endswith(".") else f"{sentence}."
@@ -154,6 +173,8 @@ def _where_it_stands(evidence: Evidence) -> str:
             return f"Due {when(run.due)}, not claimed yet: every replica is busy, or none is live."
         case "scheduled":
             return f"Waits until {when(run.due)}."
+        case "waiting":
+            return "Waits until the run in its way has ended."
         case "parked":
             return f"Parked: no live replica knows job {clean(run.job)}. Start a worker that does."
         case _:
@@ -211,6 +232,12 @@ _MISSED = {
     "cap": "nobody ticked then, and catch_up_cap was reached",
     "gap": 'the clocks skipped it, and its schedule leaves that out (on_gap="skip")',
     "paused": "its schedule was paused then",
+    "redefined": "it was due when another definition took the place of its own",
+}
+
+_CANCELLED = {
+    "overlap": 'a newer fire time had come (overlap="cancel")',
+    "asked": "somebody asked for it",
 }
 
 
@@ -231,6 +258,12 @@ def _who(replica: str, token: int, evidence: Evidence) -> str:
     known = evidence.replicas.get(replica)
     place = f" ({clean(known.host)}, pid {known.pid})" if known else ""
     return f" on replica {clean(replica)}{place}, token {token},"
+
+
+def _replica(id: str, evidence: Evidence) -> str:
+    known = evidence.replicas.get(id)
+    place = f" ({clean(known.host)}, pid {known.pid})" if known else ""
+    return f"Replica {clean(id)}{place}"
 
 
 def _detail(event: EventView) -> Mapping[str, Any]:

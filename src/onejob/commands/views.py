@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onejob.commands.command import Command, Parameters, Row
+from onejob.commands.overlap import Late
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,11 @@ def schedules(
     return Command("view_schedules", parameters, _schedules, writes=False, repeatable=True)
 
 
+def late_runs(*, limit: int = 1_000) -> Command[tuple[Late, ...]]:
+    """Read live runs that should have ended by now, the longest overdue first."""
+    return Command("view_late_runs", {"limit": limit}, _late, writes=False, repeatable=True)
+
+
 def events(
     *, run_id: int = 0, schedule: str = "", since: int = 0, until: int = 0, limit: int = 200
 ) -> Command[tuple[EventView, ...]]:
@@ -222,6 +228,10 @@ def _jobs(rows: Sequence[Row]) -> tuple[JobView, ...]:
 
 def _schedules(rows: Sequence[Row]) -> tuple[ScheduleView, ...]:
     return tuple(ScheduleView(*row) for row in rows)
+
+
+def _late(rows: Sequence[Row]) -> tuple[Late, ...]:
+    return tuple(Late(*row) for row in rows)
 
 
 def _events(rows: Sequence[Row]) -> tuple[EventView, ...]:

@@ -123,6 +123,13 @@ def _fires(replica: Replica, schedule: Schedule) -> bool:
     return bool(json.loads(replica.schedules).get(schedule.name) == schedule.definition)
 
 
+def view_late_runs(tables: Tables, now: int, *, limit: int) -> Rows:
+    """Read live runs that should have ended, and that this was told of."""
+    late = sorted((r for r in tables.runs.values() if r.expect_by < 0), key=lambda r: r.id)
+    late.sort(key=lambda run: -run.expect_by)
+    return [(r.id, r.job, r.key, r.schedule, r.state, -r.expect_by) for r in late[:limit]]
+
+
 def view_events(
     tables: Tables, now: int, *, run_id: int, schedule: str, since: int, until: int, limit: int
 ) -> Rows:

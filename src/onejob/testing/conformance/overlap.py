@@ -216,6 +216,7 @@ def test_a_run_that_has_not_ended_in_time_is_told_once(run: Run) -> None:
 
     assert early == ()
     assert told == [(overlap.Late(id, "mail", "k", "", "scheduled", NOW + HOUR),), ()]
+    assert run(views.late_runs()) == told[0]
     [event] = [e for e in run(views.events(run_id=id)) if e.kind == "run.late"]
     assert (event.at, event.job) == (NOW + HOUR, "mail")
     assert json.loads(event.detail) == {"expected": NOW + HOUR, "state": "scheduled"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onejob.commands import overlap, schedules
+from onejob.commands import overlap, schedules, views
 from onejob.commands.command import Command
 from onejob.commands.schedules import NewSchedule
 from onejob.core.time import DAY, HOUR, SECOND
@@ -33,6 +33,7 @@ class ScheduleChoices(Choices):
             overlap.release(now=now),
             overlap.late(limit=self._pick([1, MANY]), now=now),
             overlap.asked(limit=MANY),
+            views.late_runs(),
         )
         one = [self._define(name), self._put(), self._break(name), self._resume(name)]
         return self._pick([plain, plain, *[self._tick() for _ in range(4)], *one, self._cancel()])

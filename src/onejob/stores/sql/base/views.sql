@@ -107,6 +107,14 @@ SELECT s.name, s.job, s.timing, s.policy, s.last, s.next_fire, s.paused, s.broke
          LIMIT CAST(:limit AS bigint)) AS s
  ORDER BY s.name
 
+-- name: view_late_runs
+SELECT id, job, key, schedule, state, -expect_by
+  FROM {schema}run
+ WHERE expect_by < 0
+   AND expect_by <> 0
+ ORDER BY expect_by DESC, id
+ LIMIT CAST(:limit AS bigint)
+
 -- name: view_events
 SELECT id, at, kind, job, key, run_id, token, replica, schedule, detail
   FROM {schema}event
