@@ -57,7 +57,7 @@ def command(invocation: Invocation, name: str, which: str | None) -> None:
 
 
 def _find(store: AnyStore, name: str, which: str | None) -> Story:
-    schedule = next((s for s in store.run(views.schedules()) if s.name == name), None)
+    schedule = next(iter(store.run(views.schedules(name=name))), None)
     if which is None:
         return _latest(store, name, schedule)
     if which.isdecimal() and (run := _numbered(store, name, int(which))):
@@ -116,11 +116,22 @@ def _of_instant(store: AnyStore, name: str, schedule: ScheduleView | None, at: I
         raise Failure(
             f"{when(at)} is still to come; next: {when(schedule.next_fire)}", code=FINDINGS
         )
+    if 0 < schedule.next_fire <= at and (why := _held_up(schedule)):
+        return story.of_nothing(schedule.name, schedule.job, at, why)
     before = [
         run for run in _runs(store, name, schedule, limit=LOOKED_AT_MAX) if run.fire_time <= at
     ]
     hint = f" The fire time before it: {utc(before[0].fire_time)}" if before else ""
     raise Failure(f"nothing is known of {clean(name)} at {when(at)}.{hint}", code=FINDINGS)
+
+
+def _held_up(schedule: ScheduleView) -> str:
+    """Say why a schedule does not fire what is due, "" where it does."""
+    if schedule.broken:
+        return f"it is broken ({clean(schedule.broken)})"
+    if schedule.paused:
+        return "it is paused"
+    return "" if schedule.declared else "it is orphaned: no live replica declares it"
 
 
 def _of_run(store: AnyStore, run: RunView) -> Story:
