@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import uuid4
 
-from onejob.commands import claims, views
+from onejob.commands import claims, ledger, views
+from onejob.commands import events as told
 from onejob.commands.claims import Busy, Finished, LedgerClaim, Unsure, Won
 from onejob.commands.command import Command
 from onejob.core.period import Per
@@ -23,6 +24,10 @@ from onejob.errors import StoreError
 from onejob.runtime.held import Held
 from onejob.services import Services
 from onejob.steps import Steps
+
+#: One turn in so many forgets old claims and events, and so many at the most.
+TIDY_EVERY = 16
+TIDY_MOST = 1_000
 
 OnLost: TypeAlias = Callable[[Held], None]
 
@@ -106,7 +111,9 @@ def take(wish: Wish, services: Services, on_lost: OnLost) -> Steps[Turn | NoTurn
 
 def done(turn: Turn, services: Services) -> Steps[bool]:
     """Record that it was done. False: somebody else has taken it over meanwhile."""
-    return (yield from _end(turn, services, ending(turn)))
+    ours = yield from _end(turn, services, ending(turn))
+    yield from tidy(turn, services)
+    return ours
 
 
 def failed(turn: Turn, services: Services, error: str, *, keep: bool) -> Steps[bool]:
@@ -121,6 +128,18 @@ def ending(turn: Turn, error: str = "", *, keep: bool = False) -> Command[bool]:
     if keep:
         return claims.end(turn.claim, keep=turn.keep, state="failed", error=error)
     return claims.release(turn.claim, keep=turn.keep, error=error)
+
+
+def tidy(turn: Turn, services: Services) -> Steps[None]:
+    """Now and then, forget what is past its time: there may be no replica that does."""
+    if turn.claim.token % TIDY_EVERY or turn.held.is_inherited:
+        return
+    try:
+        now: int = yield views.clock()
+        yield ledger.purge(limit=TIDY_MOST)
+        yield told.purge(before=now - services.keep, limit=TIDY_MOST)
+    except StoreError as trouble:
+        services.events.emit("store.trouble", doing="purge", error=str(trouble))
 
 
 def holder(owner: str) -> str:

@@ -452,3 +452,18 @@ def two(app: App) -> object:
     def other() -> None: ...
 
     return app.once_per("hour", name="digest")(other)
+
+
+def test_old_periods_are_forgotten_where_no_replica_does_it(sqlite_app: App) -> None:
+    """F15: what is kept does not grow for ever where nothing but once_per is used."""
+    now = sqlite_app.store.run(views.clock())
+    long_ago = now - 400 * DAY
+    for owner in "ab":
+        old = claims.take(claims.PERIOD, "old", "1", owner=owner, lease=DAY, keep=DAY, now=long_ago)
+        sqlite_app.store.run(old)
+
+    for n in range(16):
+        sqlite_app.once_per(YEAR, name=f"name-{n}")(lambda: None)()
+
+    assert sqlite_app.store.run(claims.listed(claims.PERIOD, scope="old")) == ()
+    assert sqlite_app.store.run(views.events(schedule="old")) == ()

@@ -243,3 +243,26 @@ def _command(*arguments: str) -> list[str]:
 
 def _environ() -> dict[str, str]:
     return dict(os.environ)
+
+
+def test_why_tells_who_ran_it_and_who_lost(sqlite_shop: Shop) -> None:
+    """A06, P7"""
+    shop = sqlite_shop
+    shop.finished("once", "mail", "--key", "2026-11-29T02:00:00Z", "--", "false")
+    shop.finished("once", "mail", "--key", "2026-11-29T02:00:00Z", "--", "true")
+    shop.finished("once", "mail", "--key", "2026-11-29T02:00:00Z", "--", "true")
+
+    told = shop.json("why", "mail", "2026-11-29T03:00:00+01:00")
+    text = shop.invoke("why", "mail").stdout
+
+    assert (told["job"], told["key"]) == ("mail", "2026-11-29T02:00:00Z")
+    assert [event["kind"] for event in told["events"]] == [
+        "period.released",
+        "period.claimed",
+        "period.lost",
+        "period.done",
+    ]
+    assert "gave it back: exit 1." in text
+    assert "Nothing was done there." in text
+    assert text.startswith("mail 2026-11-29T02:00:00Z: done by ")
+    assert shop.invoke("why", "nobody").exit_code == 1

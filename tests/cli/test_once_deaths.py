@@ -270,3 +270,15 @@ def test_at_a_terminal_ctrl_c_reaches_the_program(sqlite_shop: Shop) -> None:
 
     assert ran.stdout == "True 9\n", ran.stderr
     assert row(shop, "k").error == "exit 9"
+
+
+def test_a_program_that_does_not_want_to_end_is_gone_before_the_lease_is(
+    sqlite_shop: Shop,
+) -> None:
+    """P6: --grace is for a program that is asked in time, not for one that nobody watches."""
+    shop = sqlite_shop
+    stubborn = f"trap '' TERM; {STAYS}; sleep 60"
+    with once(shop, "first", "--grace", "60s", script=stubborn) as first:
+        program = begun(shop, "first")
+        first.kill()
+        until(all_ended(program), "the program has ended", seconds=10)

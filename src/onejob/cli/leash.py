@@ -107,6 +107,8 @@ def _watch(pipe: int) -> None:
         if ready:
             told = os.read(pipe, _MESSAGE.size)
             if not told:
+                # Nobody renews any more: it is to be gone before anybody else may begin.
+                grace = max(0, min(grace, deadline - clock.now()))
                 break
             pid, group, deadline, grace = _MESSAGE.unpack(told)
             if not pid:

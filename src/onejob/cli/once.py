@@ -182,13 +182,16 @@ def _period(app: App, child: Child, wish: Wish, argv: Sequence[str], keep_failed
 def _record(app: App, turn: Turn, error: str, *, keep: bool = False) -> bool:
     """Record how it ended, trying for as long as the lease lasts. False: it is not ours."""
     from onejob import turn as turns
+    from onejob.steps import carry
 
     services = app._services()
     command = turns.ending(turn, error, keep=keep)
     try:
         while True:
             try:
-                return bool(services.run()(command))
+                ours = bool(services.run()(command))
+                carry(turns.tidy(turn, services), services.run())
+                return ours
             except StoreError as trouble:
                 if turn.held.over(services.clock.now()):
                     remark(f"onejob: the end could not be recorded: {trouble}")

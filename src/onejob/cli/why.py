@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onejob.cli import story
+from onejob.cli import claim_story, story
 from onejob.cli.failure import FINDINGS, Failure
 from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import data, document
@@ -34,11 +34,18 @@ LOOKED_AT_MAX = 1_000
 def command(invocation: Invocation, name: str, which: str | None) -> None:
     """Tell the story of one run or fire time; without TIME or RUN, of the latest.
 
-    TIME is an instant such as 2026-03-29T01:00:00Z, RUN the id of a run, or its key.
+    TIME is an instant such as 2026-03-29T01:00:00Z, RUN the id of a run, or its key. Knows the
+    periods and keys of `once` and once_per too, and the ticks of a guarded scheduler.
     """
     check_name(name, what="name")
     with invocation.store() as store:
-        found = _find(store, name, which)
+        try:
+            found = _find(store, name, which)
+        except (Failure, UsageError):
+            claimed = claim_story.find(store, name, which)
+            if claimed is None:
+                raise
+            found = claimed
     if invocation.as_json:
         document(
             {
