@@ -14,7 +14,9 @@ from onejob.scan.facts import Guard
 from onejob.scan.finding import Verdict
 
 CHARACTERS_MAX = 40_000
-_QUEUE = re.compile(r"(queue|consumer|listener|subscriber|dequeue\w*)(_loop)?$")
+_QUEUE = re.compile(
+    r"(queue|consumer|listener|subscriber|dequeue\w*)(_loop)?$|queue_\w*(hosted_)?service$"
+)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -175,12 +177,13 @@ _OWN = re.compile(
     r"|(report|collect|log|print|emit|record|update)_?(runtime_?)?(stats|statistics|usage)"
     r"|(refresh|reload|clean(up)?|evict|expire|purge|invalidate|prune|sweep|warm)_?(local_?|memory_?)?"
     r"(cache|sessions?_?cache)|cache_?(refresh|clean|evict|sweep|expir|reload)|janitor|evict"
-    r"|(re)?load_?(config|settings|propert)|config_?(reload|watch|refresh)|(re)?new_?lease|lease_?renew"
+    r"|(re)?load_?(config|settings?|propert)|config_?(reload|watch|refresh)|(re)?new_?lease|lease_?renew"
     r"|reap_?(zombie|child|process|idle|conn)|idle_?(timeout|check|conn)|(send_?)?ping|pong|reconnect"
     r"|connection_?(monitor|check|pool)|pool_?(monitor|clean)|sd_?notify|rate_?limit|limiter"
     r"|refresh_?(token(?!s?_?(clean|exp|service|repo|check|purge|task|job))|jwks|keys?|cert|credential|dns|endpoints?|schedul)|(token|cert|credential|jwks)"
     r"_?(refresh|reload|rotat|renew)|service_?discovery|file_?watch|watch_?(file|config|dir)|tail_?log"
     r"|rotate_?logs?|log_?rotat|read_?loop|write_?(loop|pump)|read_?pump|debounce|throttl|sampler?"
+    r"|(async_?)?queue_?writ|(batch|async)_?(writ|flush|logg)|init_?logg|logger"
     r"|gossip|raft|election|discover|peers?_?(manage|refresh|exchange)|schedule_scheduler",
     re.IGNORECASE,
 )

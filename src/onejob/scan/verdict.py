@@ -140,6 +140,8 @@ def _runs(trigger: Trigger, verdict: Verdict, launch: Launch | None) -> str:
             return f"hosts = hosts {TIMES} 1"
         case Verdict.CI | Verdict.CONSUMER:
             return "1"
+        case _ if trigger.fires == "platform":
+            return "1 or more = at least once"
         case _ if trigger.fires == "host":
             return f"hosts = hosts {TIMES} 1"
         case _:

@@ -41,6 +41,7 @@ KINDS = (
     "nestjs-schedule",
     "toad-scheduler",
     "own-decorator",
+    "own-cron",
     "spring-scheduled",
     "ejb-timer",
     "quartz",

@@ -211,7 +211,7 @@ def _calls(file: SourceFile, root: SgNode) -> Iterator[Fact]:
             name == "WithSchedule" and "ronSchedule" in call.text()
         ):
             text = literal(given[0]) if given else ""
-            yield _trigger(file, number, "quartz-net", name=_around(call)[1], when=cron(text))
+            yield _trigger(file, number, "quartz-net", name=_identity(call), when=cron(text))
         elif name == "WithSimpleSchedule" and "Repeat" in call.text():
             yield _trigger(
                 file, number, "quartz-net", name=_around(call)[1], when=_simple(file, call.text())
@@ -220,6 +220,12 @@ def _calls(file: SourceFile, root: SgNode) -> Iterator[Fact]:
             yield Setting("quartz-net.clustered", "true", file.path, number)
         elif name in _CORAVEL and re.search(r"\.Schedule(?:Async|<|\(|WithParams)", receiver):
             yield from _coravel(file, call, name, number, given)
+
+
+def _identity(call: SgNode) -> str:
+    """Name a trigger by its identity, or by the class that makes it."""
+    named = re.search(r"WithIdentity\(\s*\"([\w.: -]{1,60})\"", _chain(call))
+    return named[1] if named else _around(call)[1]
 
 
 def _last_name(text: str) -> str:

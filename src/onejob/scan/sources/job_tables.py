@@ -38,8 +38,9 @@ def read(file: SourceFile) -> Iterator[Fact]:
         return
     for document in documents(file.text):
         for table in _tables(document):
+            in_table = table is not document
             for name, entry in list(table.entries.items())[:2_000]:
-                yield from _entry(file, name.lstrip(":"), entry)
+                yield from _entry(file, name.lstrip(":"), entry, in_table=in_table)
 
 
 def _tables(document: Node) -> Iterator[Node]:
@@ -69,10 +70,12 @@ def _get(entry: Node, *names: str) -> Node | None:
     return None
 
 
-def _entry(file: SourceFile, name: str, entry: Node) -> Iterator[Trigger]:
+def _entry(file: SourceFile, name: str, entry: Node, *, in_table: bool) -> Iterator[Trigger]:
+    """Read one entry; in a table that is called one, its key may be the class."""
     when = _get(entry, "cron", "every", "schedule", "interval")
     job = _get(entry, "class", "job_class", "command", "klass", "job")
-    if when is None or (job is None and _get(entry, "queue", "args", "description") is None):
+    told = job is not None or _get(entry, "queue", "args", "description") is not None
+    if when is None or not (told or (in_table and name[:1].isupper())):
         return
     text = when.text or (when.items[0].text if when.items else "")
     schedule = written(text) or (written(f"every {text}") if text else "")

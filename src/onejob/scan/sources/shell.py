@@ -29,6 +29,7 @@ def read(file: SourceFile) -> Iterator[Fact]:
     """Return what a script starts and schedules."""
     if _STARTS.search(file.text):
         yield from _started(file)
+        yield from _gathered(file)
     if _CRON_TARGET.search(file.text):
         yield from cron_lines(file, file.lines, 1)
     yield from created_jobs(file, "shell")
@@ -62,6 +63,20 @@ def _started(file: SourceFile) -> Iterator[Fact]:
             command, Place(file.path, begins + 1, "shell", words=(file.name,)), all_of_them=True
         )
         position = ends_at + 1
+
+
+def _gathered(file: SourceFile) -> Iterator[Fact]:
+    """See options that a script adds to a list first: ``ARGS+=("--beat")``, ``OPTS="$OPTS -B"``."""
+    if "celery" not in file.text:
+        return
+    for number, text in enumerate(file.lines, start=1):
+        match = re.match(r"\s*\w+\+?=[(\"'].*?(?<![\w-])(--beat|-B)\b", text)
+        if match:
+            command = f"celery worker {match[1]}"
+            yield from launches(
+                command, Place(file.path, number, "shell", words=(file.name,)), all_of_them=True
+            )
+            return
 
 
 def cron_lines(file: SourceFile, lines: list[str], first: int) -> Iterator[Trigger]:

@@ -14,7 +14,7 @@ from onejob.scan.sources.go.unit import Unit
 PATTERNS = ("*.go",)
 
 _LIBRARIES = re.compile(
-    r"AddFunc|AddJob|AddNamedFunc|gocron|hibiken/asynq|riverqueue|robfig/cron|go-quartz|scheduler"
+    r"AddFunc|AddJob|[cC]ron|MustAdd|RegisterJob|AddTask|AddNamedFunc|gocron|hibiken/asynq|riverqueue|robfig/cron|go-quartz|scheduler"
 )
 _LOOPS = re.compile(
     r"time\.(?:Tick|NewTicker|NewTimer|Sleep|After)\(|\bwait\.\w*(?:Until|Forever)\w*\("

@@ -38,6 +38,19 @@ def libraries(unit: Unit) -> Iterator[Fact]:
                 yield _trigger(unit, call, "river", when, 1)
             case "ScheduleJob" if unit.uses("reugn/go-quartz"):
                 yield _trigger(unit, call, "go-quartz", unit.span(call.text(1)), 0)
+            case (
+                "Add"
+                | "MustAdd"
+                | "RegisterJob"
+                | "AddTask"
+                | "AddCronJob"
+                | "AddCron"
+                | "NewCronJob"
+            ):
+                position = next((p for p in range(3) if _written(unit, call, p)), -1)
+                if position >= 0 and len(call.arguments) > 1:
+                    when = unit.schedule(call.text(position))
+                    yield _trigger(unit, call, "own-cron", when, len(call.arguments) - 1)
             case "WithDistributedLocker" | "WithDistributedElector":
                 name = f"gocron.{call.name.removeprefix('WithDistributed').lower()}"
                 yield Setting(name, call.name, unit.file.path, call.line)
@@ -61,6 +74,10 @@ def _timed(unit: Unit, call: Call, position: int) -> bool:
     text = call.text(position)
     found = unit.schedule(text)
     return bool(found) and not found.startswith("from ")
+
+
+def _written(unit: Unit, call: Call, position: int) -> bool:
+    return bool(literal(call.text(position))) and _timed(unit, call, position)
 
 
 def _gocron(unit: Unit, job: str) -> str:

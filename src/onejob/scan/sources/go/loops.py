@@ -36,6 +36,9 @@ _TAKES = re.compile(
     r"\.(?:ReceiveMessage\w*|BLPop|BRPop|XReadGroup|FetchMessage|ReadMessage|Dequeue|Receive|Poll)\("
 )
 _CONNECTIONS = re.compile(r"websocket|\bws\b|Conn\b|net\.Conn|http\.ResponseWriter|Stream_?Server")
+_SESSIONS = re.compile(
+    r"[cC]onn(?:ect|ection)?(?:Loop|$)|[sS]ubscribe|[rR]econnect|[sS]tream|[dD]ial"
+)
 _WORKER = re.compile(r"worker|process_?next|dequeue", re.IGNORECASE)
 
 
@@ -62,6 +65,9 @@ def _ticking(unit: Unit, call: Call) -> Iterator[Trigger]:
         return
     body = loop.field("body")
     text = without_comments(body.text()) if body is not None else ""
+    inside = unit.function_of(loop)
+    if inside is not None and inside.field("result") is not None and _leaves(text):
+        return  # it waits for an answer that its caller wants
     yield from _trigger(unit, call, loop, text, unit.span(call.text(0)), "go-ticker")
 
 
@@ -215,6 +221,8 @@ def _trigger(
     worker = loop is None and bool(work) and _WORKER.search(work[0]) is not None
     consumes = worker or _TAKES.search(text) is not None
     alone = Verdict.CONSUMER if consumes else Verdict.UNGUARDED
+    if _one_client(unit, call.node) or (kind == "loop" and _SESSIONS.search(function)):
+        return
     own = for_itself(function, *only, f"{receiver}_{function}", receiver) or _one_client(
         unit, call.node
     )

@@ -195,6 +195,7 @@ def _timer(unit: Unit, call: Call, schedule: str, kind: str = "java-timer") -> I
         alone, why = Verdict.PER_PROCESS_OK, f"its name, {own}, says that it serves its own process"
         confidence = "medium"
     owner = f"{names[1]}." if names[1] else ""
+    identity = re.search(r"withIdentity\(\s*\"([\w.: -]{1,60})\"", _statement(call))
     target = f"{owner}{task}" if task else f"{owner}{names[0]}"
     inline = " ".join(each for each in call.arguments if "->" in each or "{" in each)
     yield Trigger(
@@ -202,7 +203,7 @@ def _timer(unit: Unit, call: Call, schedule: str, kind: str = "java-timer") -> I
         path=unit.file.path,
         line=call.line,
         language=unit.language,
-        name=target,
+        name=identity[1] if identity else target,
         schedule=schedule,
         target=target,
         marks=tuple(calls_in(inline)),
@@ -215,6 +216,13 @@ def _timer(unit: Unit, call: Call, schedule: str, kind: str = "java-timer") -> I
         if each.name == task:
             yield _function(unit, each)
             return
+
+
+def _statement(call: Call) -> str:
+    found = enclosing(
+        call.node, "expression_statement", "local_variable_declaration", "return_statement"
+    )
+    return found.text()[:2_000] if found is not None and call.name == "newTrigger" else ""
 
 
 def _task(call: Call) -> str:
