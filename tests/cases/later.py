@@ -9,16 +9,10 @@ _REDIS = "Redis as a store"
 _MYSQL = "MariaDB and MySQL as stores"
 
 LATER = {
-    "A02": _SCAN,
-    "A04": f"{_SCAN}, with its launch command",
-    "A05": _SCAN,
-    "A08": _SCAN,
-    "A11": _SCAN,
     "A06": "operations: the losers of a fire time, told by name",
     "A12": _SCAN,
     "A16": f"{_SCAN}, embedded beat included",
     "A21": _SCAN,
-    "A24": _SCAN,
     "B06": "queue control: cancelling a run while it runs",
     "B08": _INBOX,
     "B09": _INBOX,
@@ -45,6 +39,4 @@ LATER = {
     "F19": "operations: the age of the oldest run that is due",
     "G02": "the dashboard",
     "G06": "operations: a server that is out of connections",
-    "G07": _SCAN,
-    "G08": _SCAN,
 }

@@ -46,7 +46,9 @@ def join(facts: Iterable[Fact], house_guards: tuple[str, ...] = ()) -> list[Find
     triggers += unwrapped(facts)
     findings = []
     for trigger in triggers:
-        guards = tuple(_guards(trigger, functions, house_guards)) or tuple(_by_name(trigger))
+        guards = tuple(_guards(trigger, functions, house_guards)) or tuple(
+            _by_name(trigger, functions)
+        )
         guards = adjusted(trigger, guards, settings)
         findings.append(_finding(trigger, guards, launches.of(trigger)))
     findings += [_launched(launch) for launch in started if launch.reported]
@@ -102,9 +104,10 @@ def _guards(
                     yield guard
 
 
-def _by_name(trigger: Trigger) -> Iterator[Guard]:
+def _by_name(trigger: Trigger, functions: dict[str, list[Function]]) -> Iterator[Guard]:
     """A decorator of which nothing is known but that it sounds like a lock."""
-    for mark in trigger.marks:
+    meant = _meant(trigger.target, trigger.path, functions) if trigger.target else []
+    for mark in (*trigger.marks, *(mark for function in meant for mark in function.marks)):
         if _LOCKS.search(_CAMEL.sub("_", _last(mark))):
             why = "is a guard by its name; what it does was not found here"
             yield Guard(f"@{_last(mark)}", Verdict.WEAK_GUARD, trigger.line, why)

@@ -21,7 +21,7 @@ _FOR_UPDATE = re.compile(r"SELECT\b.+\bFOR\s+(NO\s+KEY\s+)?UPDATE", re.I | re.S)
 _UPDATE = re.compile(r"\bUPDATE\b.+\bWHERE\b", re.I | re.S)
 _COUNT = re.compile(
     r"\.?(rowCount|affectedRows|modifiedCount|matchedCount|numUpdatedRows|numAffectedRows"
-    r"|nModified|changes|affected|\.count)\b"
+    r"|nModified|changes|affected|\.count)\b|\bcount\s*[=!<>]"
 )
 _LEADER = re.compile(
     r"\b(is|am|become|acquire|ensure)_?(the_?)?(\w*leader|\w*master|\w*primary)\w*\b", re.I

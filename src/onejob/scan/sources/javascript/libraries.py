@@ -119,7 +119,7 @@ def _made(script: Script, package: str, name: str, given: list[SgNode]) -> Found
             callback = options.get("onTick")
         else:
             when, callback = given[0], given[1] if len(given) > 1 else None
-        if when is None or _empty(script, callback):
+        if when is None or _empty(callback):
             return None
         kind = "toad-scheduler" if package == "toad-scheduler" else "cron-job"
         return Found(
@@ -133,12 +133,11 @@ def _made(script: Script, package: str, name: str, given: list[SgNode]) -> Found
     return None
 
 
-def _empty(script: Script, callback: SgNode | None) -> bool:
+def _empty(callback: SgNode | None) -> bool:
     """A callback that does nothing: the object only checks an expression."""
     if callback is None or callback.text() in ("null", "undefined"):
         return True
-    function = script.function(callback)
-    body = function.field("body") if function is not None else None
+    body = callback.field("body") if callback.kind() in FUNCTIONS else None
     return body is not None and body.kind() == "statement_block" and not children(body)
 
 
@@ -164,7 +163,7 @@ def _croner(script: Script, given: list[SgNode]) -> Found | None:
     callback = next(
         (each for each in rest if script.value(each) is not None and _callable(script, each)), None
     )
-    if callback is None or _empty(script, callback):
+    if callback is None or _empty(callback):
         return None
     options = next((each for each in rest if entries(script.value(each))), None)
     name = script.text(entries(script.value(options)).get("name"))

@@ -42,8 +42,29 @@ def find(module: Module) -> Iterator[Fact]:
                     marks=module.marks(function),
                     fires="scheduler",
                 )
+    for node in module.classes:
+        if any(module.name(base).endswith("PeriodicTask") for base in node.bases):
+            yield from _periodic_class(module, node)
     for assignment in module.assignments:
         yield from _scheduler_setting(module, assignment)
+
+
+def _periodic_class(module: Module, node: ast.ClassDef) -> Iterator[Trigger]:
+    for statement in node.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="run_every")], value=value):
+                yield Trigger(
+                    kind="celery-periodic",
+                    path=module.path,
+                    line=node.lineno,
+                    language="python",
+                    name=node.name,
+                    schedule=timing.span(module, value),
+                    target=f"{module.dotted}.{node.name}.run",
+                    fires="scheduler",
+                )
+            case _:
+                continue
 
 
 def _entries(module: Module) -> Iterator[Trigger]:

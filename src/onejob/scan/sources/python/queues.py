@@ -208,7 +208,9 @@ def _django(module: Module) -> Iterator[Fact]:
 
 
 def _crontab_table(module: Module, value: ast.expr) -> Iterator[Trigger]:
-    value = value.right if isinstance(value, ast.BinOp) else value
+    if isinstance(value, ast.BinOp):
+        yield from _crontab_table(module, value.left)
+        value = value.right
     for row in value.elts if isinstance(value, ast.List | ast.Tuple) else ():
         if isinstance(row, ast.Tuple | ast.List) and len(row.elts) >= 2:
             target = module.text(row.elts[1])

@@ -23,6 +23,7 @@ _CONSTRUCTORS = (
     "OrTrigger",
     "AndTrigger",
 )
+_REFERENCE = re.compile(r"[A-Za-z_]\w*(?:[.:][A-Za-z_]\w*)+")
 _EVERY_UNITS = {
     "second": 1,
     "seconds": 1,
@@ -340,7 +341,8 @@ def target_name(module: Module, node: ast.AST | None) -> str:
         case None:
             return ""
         case ast.Constant(value=str(text)):
-            return text.replace(":", ".") if len(text) < 200 and " " not in text else ""
+            # Only what is spelt like a function's full name: any other text may be a secret.
+            return text.replace(":", ".") if _REFERENCE.fullmatch(text) else ""
         case ast.Lambda(body=ast.Call(func=function)):
             return module.name(function)
         case ast.Call(func=function, args=[first, *_]) if module.name(function).endswith("partial"):

@@ -32,7 +32,7 @@ def unrolled(module: Module, trigger: Trigger, node: ast.AST) -> Iterator[Trigge
         yield replace(
             trigger,
             line=row.lineno,
-            name=name or trigger.name,
+            name=name or target.rpartition(".")[2] or trigger.name,
             schedule=schedule or trigger.schedule,
             target=target or trigger.target,
             related=(*trigger.related, register),
