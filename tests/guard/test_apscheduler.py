@@ -18,7 +18,7 @@ def test_three_unguarded_apschedulers_fire_each_tick_three_times(
 ) -> None:
     """A01, A02: what people meet; the guard is shown against it."""
     with fleet("apscheduler_program", app, tmp_path, url=sqlite_url, unguarded="1") as three:
-        effects = three.wait_for_effects(12)
+        effects = three.wait_for_effects(8)
 
     assert most_in_a_second(effects, "secondly") == 3
 
@@ -32,7 +32,8 @@ def test_three_guarded_apschedulers_fire_each_tick_once(
     with fleet("apscheduler_program", app, tmp_path, url=sqlite_url) as three:
         three.wait_for_effects(2)
         kill_one_at_work(three)
-        three.wait_for_effects(9)
+        three.wait_for_effects(4, "secondly")
+        three.wait_for_effects(3, "often")
 
     assert_each_once(three, SECONDLY, "secondly")
     assert_spaced(three.effects("often"), least=0.9, most=3.0)
@@ -49,7 +50,7 @@ def test_an_unknown_tick_is_fired_again_where_told_in_loops_on_postgresql(
         kill_one_at_work(three, "secondly")
         killed = three.rows(SECONDLY)[-1].key
         three.wait(lambda: three.state(killed) == "done", "end of what was left")
-        three.wait_for_effects(9)
+        three.wait_for_effects(7)
 
     rows = three.rows(SECONDLY)
     assert killed in [row.key for row in rows if row.attempt > 1]

@@ -26,7 +26,7 @@ def test_three_unguarded_beats_send_each_tick_three_times(
 ) -> None:
     """A15, A16: two beats for availability, or one in each worker."""
     with fleet("celery_beat_program", app, tmp_path, url=sqlite_url, unguarded="1") as three:
-        effects = three.wait_for_effects(9)
+        effects = three.wait_for_effects(6)
 
     assert most_in_a_second(effects, "minutely") == 3
 
@@ -37,7 +37,7 @@ def test_three_guarded_beats_send_each_tick_once(app: App, sqlite_url: str, tmp_
     with fleet("celery_beat_program", app, tmp_path, url=sqlite_url) as three:
         three.wait_for_effects(1)
         kill_one_at_work(three)
-        three.wait_for_effects(6)
+        three.wait_for_effects(5)
 
     assert_each_once(three, "celery:minutely", "minutely", every=60)
 

@@ -18,7 +18,8 @@ def test_three_guarded_schedules_fire_each_tick_once(
     with fleet("schedule_program", app, tmp_path, url=sqlite_url) as three:
         three.wait_for_effects(2)
         kill_one_at_work(three)
-        three.wait_for_effects(9)
+        three.wait_for_effects(4, "secondly")
+        three.wait_for_effects(3, "often")
 
     assert_each_once(three, "schedule:effect.effect('secondly'", "secondly")
     assert_spaced(three.effects("often"), least=0.9, most=3.0)
