@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from onejob.core.time import Instant
+from onejob.scan import schedules
 from onejob.scan.facts import Guard, Launch, Trigger
 from onejob.scan.finding import Verdict
 from onejob.scan.verdict import TIMES, decide, product, strongest
@@ -76,3 +78,27 @@ def test_the_worst_of_several_launches_counts() -> None:
 
     assert decision.verdict is Verdict.UNGUARDED
     assert decision.runs_per_tick.startswith("4 = ")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [
+        ("0 3 * * *", "every day at 03:00"),
+        ("every 5m", "every 5 minutes"),
+        ("every 1d", "every day"),
+        ("@reboot", ""),
+        ("H 3 * * *", ""),
+        ("from settings.PERIOD", ""),
+    ],
+)
+def test_a_schedule_is_told_in_words_where_it_can_be(schedule: str, words: str) -> None:
+    assert schedules.explained(schedule) == words
+
+
+def test_the_next_fire_times_come_from_the_expression_alone() -> None:
+    day = 24 * 3_600_000_000
+
+    assert schedules.next_fires("0 0 * * *", Instant(0), 2) == (day, 2 * day)
+    assert schedules.next_fires("0 0 31 2 *", Instant(0)) == ()
+    assert schedules.next_fires("every 5m", Instant(0)) == ()
+    assert schedules.never("0 0 31 2 *")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from onejob.cli.failure import FINDINGS
 from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import remark
 from onejob.cli.text import clean
+from onejob.core.time import instant
 from onejob.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,7 +142,7 @@ def show(scan: Scan, form: str, code_root: Path | None) -> None:
 
     match form:
         case "json":
-            click.echo(as_json.report(scan))
+            click.echo(as_json.report(scan, instant(datetime.now(UTC), what="now")))
         case "sarif":
             click.echo(as_sarif.report(scan))
         case "markdown":

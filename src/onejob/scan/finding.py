@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
+from onejob.scan.schedules import explained
+
 Role = Literal["trigger", "launch", "ci", "consumer", "retry", "smell"]
 Confidence = Literal["high", "medium", "low"]
 
@@ -101,6 +103,7 @@ class Finding:
             "language": self.language,
             "name": self.name,
             "schedule": self.schedule,
+            "explained": explained(self.schedule),
             "guard": self.guard,
             "verdict": str(self.verdict),
             "runs_per_tick": self.runs_per_tick,

@@ -8,8 +8,23 @@ from __future__ import annotations
 
 import re
 
+from onejob.core.cron import Cron
+from onejob.core.cron_fields import Fields, parse
+from onejob.core.cron_words import words
+from onejob.core.time import Instant
+from onejob.errors import UsageError
+
 _UNITS = ((604_800, "w"), (86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 _FIELD = re.compile(r"[\d*/,\-?LW#]+|[A-Za-z]{3}(?:[-,][A-Za-z]{3})*|H(?:\(\d+-\d+\))?(?:/\d+)?")
+_EVERY = re.compile(r"every (\d+)(ms|[smhdw])")
+_WORDS = {
+    "ms": "millisecond",
+    "s": "second",
+    "m": "minute",
+    "h": "hour",
+    "d": "day",
+    "w": "week",
+}
 _ALIASES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -50,15 +65,41 @@ def is_cron(text: str) -> bool:
     return 5 <= len(fields) <= 7 and all(map(_FIELD.fullmatch, fields))
 
 
+def explained(schedule: str) -> str:
+    """Return a schedule in words, such as ``every day at 03:00``; "" where nothing can be said."""
+    match = _EVERY.fullmatch(schedule)
+    if match is not None:
+        number, unit = match[1], _WORDS[match[2]]
+        return f"every {unit}" if number == "1" else f"every {number} {unit}s"
+    fields = _fields(schedule)
+    return words(fields) if fields is not None else ""
+
+
+def next_fires(schedule: str, now: Instant, count: int = 3) -> tuple[Instant, ...]:
+    """Return the next fire times in UTC; none where the schedule is no plain cron expression."""
+    if _fields(schedule) is None:
+        return ()
+    timing, found, at = Cron.parse(schedule, "UTC"), list[Instant](), now
+    for _ in range(count):
+        fire = timing.after(at)
+        if fire is None:
+            break
+        found.append(fire)
+        at = fire
+    return tuple(found)
+
+
+def _fields(schedule: str) -> Fields | None:
+    if len(schedule.split()) not in (5, 6):
+        return None
+    try:
+        return parse(schedule)
+    except UsageError:
+        return None
+
+
 def never(expression: str) -> bool:
     """Decide whether a cron expression names no instant, as 31 February does not."""
-    from onejob.core.cron import Cron
-    from onejob.core.time import Instant
-    from onejob.errors import UsageError
-
-    if len(expression.split()) != 5:
+    if _fields(expression) is None:
         return False
-    try:
-        return Cron.parse(expression, "UTC").after(Instant(0)) is None
-    except UsageError:
-        return False
+    return Cron.parse(expression, "UTC").after(Instant(0)) is None

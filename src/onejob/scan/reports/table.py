@@ -11,6 +11,7 @@ from onejob.scan.engine import Scan
 from onejob.scan.finding import UNGUARDED, Finding
 from onejob.scan.reading import SourceFile, read_file
 from onejob.scan.reports.code import shown
+from onejob.scan.schedules import explained
 
 RELATED_MAX = 3
 DIRECTORIES_MAX = 10
@@ -37,7 +38,9 @@ def lines(scan: Scan, code_root: Path | None = None) -> Iterator[tuple[str, str]
 
 def _one(finding: Finding) -> Iterator[tuple[str, str]]:
     what = " ".join(filter(None, (finding.kind, finding.name)))
-    schedule = f" [{finding.schedule}]" if finding.schedule else ""
+    told = explained(finding.schedule)
+    spoken = f": {told}" if told and told != finding.schedule else ""
+    schedule = f" [{finding.schedule}{spoken}]" if finding.schedule else ""
     yield f"  {finding.path}:{finding.line}  {what}{schedule}  {finding.rule}", ""
     runs = f"; runs per tick: {finding.runs_per_tick}" if finding.runs_per_tick else ""
     sure = "" if finding.confidence == "high" else f" ({finding.confidence} confidence)"

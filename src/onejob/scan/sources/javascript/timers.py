@@ -101,7 +101,10 @@ def _fact(
     calls = (
         [called(c) for c in nodes(function, "call_expression")] if function is not None else [label]
     )
-    own = own_purpose((label, around(node), _assigned(node)), [c.rpartition(".")[2] for c in calls])
+    own = own_purpose(
+        (label, around(node), _assigned(node), _owner_class(node)),
+        [c.rpartition(".")[2] for c in calls],
+    )
     consumer = bool(_QUEUES.search(body))
     return Trigger(
         kind="consumer-loop" if consumer else kind,
@@ -138,6 +141,12 @@ def _assigned(node: SgNode) -> str:
     else:
         return ""
     return name.text().rpartition(".")[2] if name is not None else ""
+
+
+def _owner_class(node: SgNode) -> str:
+    owner = enclosing(node, "class_declaration", "class")
+    name = owner.field("name") if owner is not None else None
+    return name.text() if name is not None else ""
 
 
 def _for_one_client(node: SgNode) -> bool:
@@ -194,7 +203,10 @@ def _owner(node: SgNode, name: str) -> SgNode | None:
 def _arms(script: Script, callback: SgNode, name: str) -> bool:
     text = callback.text()
     if callback.kind() in FUNCTIONS:
-        return len(text) < 300 and re.search(rf"(?<![\w$]){re.escape(name)}\s*\(", text) is not None
+        return (
+            len(text) < 300
+            and re.search(rf"(?:this\.|(?<![\w$.])){re.escape(name)}\s*\(", text) is not None
+        )
     if re.fullmatch(rf"(?:this\.)?{re.escape(name)}(?:\.bind\(this\))?", text):
         return True
     # By way of one more function: beat arms safeBeat, which calls beat.

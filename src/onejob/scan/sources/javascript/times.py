@@ -43,6 +43,11 @@ _NAMED = {
 }
 _AT = re.compile(r"EVERY_DAY_AT_(\d+)(AM|PM)")
 _STEP = re.compile(r"EVERY_(\d+)_(SECOND|MINUTE|HOUR)S?")
+#: ``Second.ms``, ``ONE_HOUR_MS``: constants of other files whose names say what they are.
+_UNIT_NAME = re.compile(
+    r"(?:ONE_|MS_PER_|MS_IN_)?(second|minute|hour|day|week)s?(?:[._]?(?:IN_?)?m(?:illi)?s\w*)?",
+    re.I,
+)
 _TO_MILLISECONDS = re.compile(r"(second|minute|hour|day)s?ToM(?:illi|s)\w*", re.I)
 _CHANCE = re.compile(r"Math\.random|new Date\(\)|Date\.now\(|randomInt|randomUUID|process\.pid")
 _NAME = re.compile(r"[A-Za-z_$][\w$.]*")
@@ -86,6 +91,9 @@ def _amount(script: Script, node: SgNode | None, depth: int) -> float | None:
         return None
     if node.kind() == "number":
         return float(node.text().replace("_", "")) if _NUMBER.fullmatch(node.text()) else None
+    unit = _UNIT_NAME.fullmatch(node.text()) if len(node.text()) < 40 else None
+    if unit is not None:
+        return _KEYED[f"{unit[1].lower()}s"] * 1000
     if node.kind() == "parenthesized_expression":
         return _amount(script, node.child(1), depth + 1)
     if node.kind() == "binary_expression":
