@@ -32,10 +32,10 @@ def read(file: SourceFile) -> Iterator[Fact]:
     for document in documents(file.text):
         for key, node, parent in document.walk():
             if key in _MODULES and parent is not None:
-                yield from _task(file, node, parent)
+                yield from _task(file, node, parent, parent.line_of(key))
 
 
-def _task(file: SourceFile, module: Node, task: Node) -> Iterator[Trigger]:
+def _task(file: SourceFile, module: Node, task: Node, line: int) -> Iterator[Trigger]:
     given = {name: child.text for name, child in module.entries.items()}
     if not given and module.text:
         given = dict(re.findall(r"(\w+)=(\"[^\"]*\"|'[^']*'|\S+)", module.text))
@@ -46,7 +46,6 @@ def _task(file: SourceFile, module: Node, task: Node) -> Iterator[Trigger]:
         when = cron(f"@{given['special_time']}")
     else:
         when = " ".join(given.get(name, "*").strip("\"'") or "*" for name in _FIELDS)
-    line = task.line_of("cron") if "cron" in task.keys else module.line
     found = entry(f"{when} {job}", line, user_field=False)
     guards = list(found.guards) if found is not None else []
     if task.get("run_once").lower() in ("true", "yes"):

@@ -40,7 +40,8 @@ def read(file: SourceFile) -> Iterator[Fact]:
         for table in _tables(document):
             in_table = table is not document
             for name, entry in list(table.entries.items())[:2_000]:
-                yield from _entry(file, name.lstrip(":"), entry, in_table=in_table)
+                line = table.line_of(name)
+                yield from _entry(file, name.lstrip(":"), line, entry, in_table=in_table)
 
 
 def _tables(document: Node) -> Iterator[Node]:
@@ -70,7 +71,9 @@ def _get(entry: Node, *names: str) -> Node | None:
     return None
 
 
-def _entry(file: SourceFile, name: str, entry: Node, *, in_table: bool) -> Iterator[Trigger]:
+def _entry(
+    file: SourceFile, name: str, line: int, entry: Node, *, in_table: bool
+) -> Iterator[Trigger]:
     """Read one entry; in a table that is called one, its key may be the class."""
     when = _get(entry, "cron", "every", "schedule", "interval")
     job = _get(entry, "class", "job_class", "command", "klass", "job")
@@ -91,7 +94,7 @@ def _entry(file: SourceFile, name: str, entry: Node, *, in_table: bool) -> Itera
     yield Trigger(
         kind=kind,
         path=file.path,
-        line=entry.line if entry.line == when.line else max(1, _first(entry) - 1),
+        line=line,
         language="yaml",
         name=re.sub(r"[^\w:.-]", "", named or name)[:60],
         schedule=schedule,
@@ -100,10 +103,6 @@ def _entry(file: SourceFile, name: str, entry: Node, *, in_table: bool) -> Itera
         alone=Verdict.GUARDED,
         why=_WHY.get(kind, "its library adds one entry to Redis for each fire time"),
     )
-
-
-def _first(entry: Node) -> int:
-    return min(entry.keys.values(), default=entry.line)
 
 
 def _kind(file: SourceFile, entry: Node) -> str:

@@ -100,7 +100,8 @@ def cron_lines(file: SourceFile, lines: list[str], first: int) -> Iterator[Trigg
             wanted = _CRON_TARGET.search(text) is not None
             continue
         for echoed in _ECHOED.finditer(text):
-            near = "\n".join(lines[max(0, number - first - 1) : number - first + 3])
+            around = lines[max(0, number - first - 1) : number - first + 3]
+            near = "\n".join(each for each in around if not each.lstrip().startswith("#"))
             found = entry(echoed["line"].replace("\\n", "").strip(), number, user_field=False)
             if found is not None and _CRON_TARGET.search(near):
                 yield trigger(found, file, number, "crontab-pipe")
