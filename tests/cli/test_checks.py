@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onejob.cli import checks
+from onejob.commands.claims import ClaimView
 from onejob.commands.views import JobView, ReplicaView, ScheduleView
+from onejob.core.run import Token
 from onejob.core.time import MINUTE, SECOND, Span
 
 NOW = 1_774_746_000_000_000
@@ -71,6 +73,16 @@ def test_runs_that_wait_for_what_is_unknown_fail_the_check() -> None:
     assert not check.ok
     assert "bill (2)" in check.detail
     assert "onejob runs --state unknown" in check.detail
+
+
+def test_guarded_ticks_that_are_unknown_are_named_and_those_only_claimed_are_not() -> None:
+    row = ClaimView("schedule", "a", "a@noon", "firing", Token(1), "x", 1, NOW, NOW, None, NOW)
+
+    check = checks.ticks((row, replace(row, state="claimed", key="a@night")))
+
+    assert check.ok
+    assert check.detail.startswith("1 unknown, and not fired again: a@noon.")
+    assert checks.ticks(()).detail == "none unknown"
 
 
 def test_a_schedule_is_late_broken_or_orphaned_and_says_which() -> None:

@@ -440,3 +440,33 @@ def test_what_a_guard_counted_is_in_what_it_prints(replicas: Replicas) -> None:
     fire(guard)
 
     assert repr(guard) == "<Guard fired=1>"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["sqlite", "postgresql", "redis"])
+def test_every_store_guards_alike(place: str, request: pytest.FixtureRequest) -> None:
+    if place == "sqlite":
+        app = App(request.getfixturevalue("sqlite_url"), lease="1s")
+    elif place == "redis":
+        url, schema = (request.getfixturevalue(n) for n in ("redis_url", "redis_schema"))
+        app = App(url, schema=schema, lease="1s")
+    else:
+        url, schema = (request.getfixturevalue(n) for n in ("postgres_url", "schema"))
+        app = App(url, schema=schema, lease="1s")
+    if place != "redis":
+        app.store.init()
+    one, other = Guard(app._services), Guard(app._services)
+    try:
+        assert [fire(one), fire(other)] == [True, False]
+        assert [fire(other, HOURLY), fire(one, HOURLY)] == [True, False]
+        left = one.ask(guarding.at(Name("test:left"), Instant(NOW)))
+        assert isinstance(left, Permit)
+        assert one.begin(left)
+        waiting = other.ask(left.tick)
+        assert isinstance(waiting, Later)
+        time.sleep(waiting.wait / SECOND)
+        assert isinstance(other.ask(left.tick), Leave)
+        assert [tick.key for tick in other.unknown()] == [left.tick.key]
+        one._tidy()
+    finally:
+        app.close()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onejob.cli.text import clean, span, when
+from onejob.commands.claims import ClaimView
 from onejob.commands.overlap import Late
 from onejob.commands.views import JobView, ReplicaView, ScheduleView
 from onejob.core.time import SECOND, Span
@@ -145,6 +146,22 @@ def effects(found: Sequence[EffectInfo]) -> Check:
         False,
         f"{len(found)} unknown: {names}. Look each up at its provider, then: "
         "onejob effects resolve SCOPE KEY done|redo|failed",
+    )
+
+
+def ticks(lapsed: tuple[ClaimView, ...]) -> Check:
+    """Name the ticks of guarded schedulers of which nobody knows whether they fired.
+
+    No failure: nobody can settle them any more, and they are forgotten in time.
+    """
+    found = [row for row in lapsed if row.state == "firing"]
+    if not found:
+        return Check("guarded ticks", True, "none unknown")
+    names = _named([row.key for row in found])
+    return Check(
+        "guarded ticks",
+        True,
+        f"{len(found)} unknown, and not fired again: {names}. See: onejob why SCHEDULE",
     )
 
 

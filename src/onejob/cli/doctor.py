@@ -15,7 +15,7 @@ from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import document, remark, table
 from onejob.cli.schedules import every_schedule
 from onejob.cli.text import span
-from onejob.commands import views
+from onejob.commands import claims, views
 from onejob.core.time import Span
 from onejob.errors import StoreError
 from onejob.stores.migrate import latest
@@ -107,6 +107,7 @@ def _contents(app: App, store: AnyStore) -> list[Check]:
         checks.schedules(every_schedule(store.run)),
         # What `onejob effects` lists: claims of callers that are gone too, none under way.
         checks.effects(app.effects.unknown(limit=LISTED_MAX)),
+        checks.ticks(store.run(claims.listed(claims.TICK, lapsed=True, limit=LISTED_MAX))),
     ]
 
 
