@@ -7,11 +7,12 @@ import logging
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from taskiq import InMemoryBroker, TaskiqScheduler
+from taskiq import InMemoryBroker, ScheduleSource, TaskiqScheduler
 from taskiq.schedule_sources import LabelScheduleSource
 from taskiq.scheduler.scheduled_task import ScheduledTask
 
 from guard.ticks import Noted
+from onejob import UsageError
 from onejob.core.time import SECOND, Span
 from onejob.integrations import taskiq as hook
 from onejob.permits import Later, Leave
@@ -159,3 +160,35 @@ def test_what_the_source_itself_says_no_to_is_not_even_asked_for() -> None:
     asyncio.run(scheduler.on_ready(source, scheduled(interval=60)))
 
     assert guard.asked == []
+
+
+def test_two_schedules_of_labels_that_nobody_can_tell_apart_are_refused() -> None:
+    shop = Shop(Noted(answers=[Leave]))
+    tasks = [scheduled(interval=60) for _ in range(2)]
+    for task in tasks:
+        task.args = [object()]
+        shop.source.schedules[task.schedule_id] = task
+    shop.fire(tasks[0])
+
+    with pytest.raises(UsageError, match="Give each a schedule_id"):
+        shop.fire(tasks[1])
+
+
+def test_the_ids_of_a_source_that_keeps_them_in_common_are_the_names() -> None:
+    """Two reminders with the same words for the same time are two."""
+
+    class Stored(ScheduleSource):
+        async def get_schedules(self) -> list[ScheduledTask]:
+            return []
+
+    guard = Noted()
+    broker = InMemoryBroker()
+    source = Stored()
+    scheduler = TaskiqScheduler(broker, [source])
+    hook.attach(scheduler, guard)
+    reminder = scheduled(time=datetime(2026, 1, 15, 2, tzinfo=UTC))
+    guard.answers = [Leave]
+
+    asyncio.run(scheduler.on_ready(source, reminder))
+
+    assert guard.asked[0].schedule == f"taskiq:{reminder.schedule_id}"

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 import pycron
 from taskiq import TaskiqScheduler
 from taskiq.exceptions import ScheduledTaskCancelledError
+from taskiq.schedule_sources import LabelScheduleSource
 from taskiq.utils import maybe_awaitable
 
 from onejob.core import guarding
@@ -24,6 +25,7 @@ from onejob.core.last_match import last_matching_minute
 from onejob.core.time import MINUTE, SECOND, Instant, Span, instant
 from onejob.guards import Guard
 from onejob.integrations.guard import require
+from onejob.integrations.namesakes import Namesakes
 from onejob.permits import Later, Permit
 from onejob.runtime.events import log
 
@@ -51,13 +53,17 @@ class _Hook:
         self.scheduler, self.source, self.guard = scheduler, source, guard
         self._sending: dict[int, Permit] = {}
         self._waiting: set[asyncio.Task[None]] = set()
+        self._namesakes = Namesakes(
+            lambda id: id in getattr(source, "schedules", ()),
+            "Give each a schedule_id beside its cron, the same in every process.",
+        )
 
     async def before(self, pre_send: Callable[[Any], Any], task: Any) -> None:
         """Let a task be sent that this process wins, or whose turn it is now."""
         if id(task) in self._sending:
             return
         await maybe_awaitable(pre_send(task))
-        answer = await asyncio.to_thread(self.guard.ask, _tick(task))
+        answer = await asyncio.to_thread(self.guard.ask, self._tick(task))
         if isinstance(answer, Permit) and await asyncio.to_thread(self.guard.begin, answer):
             self._sending[id(task)] = answer
             return
@@ -67,6 +73,13 @@ class _Hook:
             self._waiting.add(waiting)
             waiting.add_done_callback(self._waiting.discard)
         raise ScheduledTaskCancelledError
+
+    def _tick(self, task: Any) -> Tick:
+        id = task.schedule_id
+        if isinstance(self.source, LabelScheduleSource) and guarding.is_random(id):
+            # Drawn by this process when it read the labels; all other sources keep ids in common.
+            return _tick(task, self._namesakes.check(_derived(task), id))
+        return _tick(task, guarding.given(LIBRARY, id))
 
     async def after(self, post_send: Callable[[Any], Any], task: Any) -> None:
         """Record that it was sent. Where the broker failed nobody comes here: unknown."""
@@ -94,9 +107,8 @@ class _Hook:
                 log.exception("tick %s could not be sent", later.tick.key)
 
 
-def _tick(task: Any) -> Tick:
+def _tick(task: Any, name: Name) -> Tick:
     now = datetime.now(UTC)
-    name = _name(task)
     if task.cron is not None:
         found = last_matching_minute(partial(_matches, task), instant(now, what="now"))
         if found is not None or (task.interval is None and task.time is None):
@@ -119,8 +131,6 @@ def _matches(task: Any, minute: datetime) -> bool:
     return bool(pycron.is_now(task.cron, minute))
 
 
-def _name(task: Any) -> Name:
-    if not guarding.is_random(task.schedule_id):
-        return guarding.given(LIBRARY, task.schedule_id)
+def _derived(task: Any) -> Name:
     when = f"{task.cron or ''} {task.cron_offset or ''} {task.interval or ''} {task.time or ''}"
     return guarding.derived(LIBRARY, task.task_name, " ".join(when.split()), task.args, task.kwargs)
