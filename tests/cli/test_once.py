@@ -266,3 +266,23 @@ def test_why_tells_who_ran_it_and_who_lost(sqlite_shop: Shop) -> None:
     assert "Nothing was done there." in text
     assert text.startswith("mail 2026-11-29T02:00:00Z: done by ")
     assert shop.invoke("why", "nobody").exit_code == 1
+
+
+def test_it_runs_without_any_stream_as_some_daemons_start_it(sqlite_shop: Shop) -> None:
+    """The pipe to the second process must not take the place of an output."""
+    shop = sqlite_shop
+    program = ("sh", "-c", "echo lost; echo lost >&2; echo ran >>effects; read nothing || exit 4")
+    ran = subprocess.run(
+        [
+            "sh",
+            "-c",
+            'exec "$@" <&- >&- 2>&-',
+            "sh",
+            *_command("once", "mail", "--key", "k", "--json", "--", *program),
+        ],
+        cwd=shop.directory,
+        env={**_environ(), **shop.environment},
+        timeout=30,
+    )
+
+    assert (ran.returncode, effects(shop), row(shop, "k").error) == (4, 1, "exit 4")

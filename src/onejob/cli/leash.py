@@ -59,9 +59,8 @@ class Leash:
     @classmethod
     def forked(cls) -> Self:
         """Start the copy."""
+        _open_streams()
         read, write = os.pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
         pid = os.fork()
         if pid == 0:
             os.close(write)
@@ -89,6 +88,16 @@ class Leash:
             os.write(self._pipe, _MESSAGE.pack(*numbers))
         except BrokenPipeError:
             pass  # it is gone; what it would have done is only lost with us as well
+
+
+def _open_streams() -> None:
+    """Open what we were started without: the pipe must not become anybody's output."""
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(opened, True)
+    os.close(opened)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
 
 
 def _watch(pipe: int) -> None:

@@ -87,6 +87,8 @@ def command(
     ONEJOB_KEY in its environment; it is stopped when the lease is lost, and ends with us. If it
     fails, the period or key is given back, for whoever asks next.
     """
+    if not hasattr(os, "fork"):
+        raise UsageError("onejob once needs a system with fork and signals: not this one.")
     from onejob import environment
     from onejob.cli.child import Child
     from onejob.cli.leash import Leash
@@ -96,8 +98,6 @@ def command(
     patience = duration(grace, what="--grace")
     if environment.disabled(os.environ):
         _finish(invocation, Result(name, exit=skipped_exit or 0, why="ONEJOB_DISABLED is set"))
-    if not hasattr(os, "fork"):
-        raise UsageError("onejob once needs a system with fork and signals: not this one.")
     # Before there is a thread or a connection.
     leash = Leash.forked()
     child = Child(leash, grace=patience)
