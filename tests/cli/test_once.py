@@ -271,7 +271,11 @@ def test_why_tells_who_ran_it_and_who_lost(sqlite_shop: Shop) -> None:
 def test_it_runs_without_any_stream_as_some_daemons_start_it(sqlite_shop: Shop) -> None:
     """The pipe to the second process must not take the place of an output."""
     shop = sqlite_shop
-    program = ("sh", "-c", "echo lost; echo lost >&2; echo ran >>effects; read nothing || exit 4")
+    program = (
+        "sh",
+        "-c",
+        "echo lost && echo lost >&2 && echo ran >>effects; read nothing || exit 4",
+    )
     ran = subprocess.run(
         [
             "sh",
