@@ -20,6 +20,8 @@ class Sizes:
     leases: tuple[float, ...]
     ticks: float
     fire_times: int
+    schedules: int
+    herd: int
 
 
 TINY = Sizes(
@@ -34,6 +36,8 @@ TINY = Sizes(
     leases=(1.0,),
     ticks=3.0,
     fire_times=1_000,
+    schedules=50,
+    herd=20,
 )
 DEFAULT = Sizes(
     enqueued_singly=2_000,
@@ -47,6 +51,8 @@ DEFAULT = Sizes(
     leases=(3.0, 12.0),
     ticks=60.0,
     fire_times=50_000,
+    schedules=100_000,
+    herd=10_000,
 )
 FULL = Sizes(
     enqueued_singly=5_000,
@@ -60,4 +66,6 @@ FULL = Sizes(
     leases=(3.0, 12.0),
     ticks=300.0,
     fire_times=500_000,
+    schedules=100_000,
+    herd=10_000,
 )

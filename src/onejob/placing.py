@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -104,8 +105,11 @@ def wanted(
         overlap=overlap,
         jitter=jitter,
     )
-    timing_text = as_json(stored(timing))
-    policy_text = as_json(policy_stored(options.policy()))
+    try:
+        policy_text = _policy_text(options)
+    except TypeError:  # a rule of a type that cannot even be looked up: said by its own check
+        policy_text = as_json(policy_stored(options.policy()))
+    timing_text = _timing_text(timing)
     arguments = encoded(found, args)
     return Wanted(
         name=name,
@@ -214,6 +218,17 @@ def _refuse_declared(known: Mapping[str, Schedule]) -> None:
                 f"schedule {schedule.name!r} was declared by code and is not replaced by data. "
                 "Give this one another name; one that has gone from your code can be deleted first."
             )
+
+
+@lru_cache(maxsize=4_096)
+def _timing_text(timing: Timing) -> str:
+    return as_json(stored(timing))
+
+
+@lru_cache(maxsize=256)
+def _policy_text(options: ScheduleOptions) -> str:
+    """Check the rules and write them down; of many schedules, most have the same ones."""
+    return as_json(policy_stored(options.policy()))
 
 
 def _job(jobs: Mapping[str, Job[..., ..., Any]], job: object) -> Job[..., ..., Any]:

@@ -40,6 +40,7 @@ def report(app: App) -> Any:
         ({"at": datetime(2026, 1, 1)}, "naive"),  # noqa: DTZ001 - under test
         ({"every": "5m", "overlap": "never"}, "overlap"),
         ({"every": "5m", "jitter": "-1s"}, "jitter"),
+        ({"every": "5m", "jitter": ["1s"]}, "jitter"),
         ({"every": "5m", "args": {"tennant": 1}}, "tennant"),
         ({"every": "5m", "args": {"tenant": "one"}}, r"args\.tenant"),
         ({"every": "5m", "job": "unheard of"}, "no job of this App"),

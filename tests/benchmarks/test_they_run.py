@@ -25,6 +25,7 @@ FIGURES = {
     "memory": {"grown", "resident"},
     "ticks": {"doubled", "missed", "ticks", "fired"},
     "arithmetic": {"rate"},
+    "schedules": {"registered", "queries", "herd", "doubled", "p50", "p99"},
     "guard": {"won", "won_p99", "done", "refused", "refused_p99"},
 }
 

@@ -9,11 +9,9 @@ _REDIS = "Redis as a store"
 _MYSQL = "MariaDB and MySQL as stores"
 
 LATER = {
-    "A06": "operations: the losers of a fire time, told by name",
     "A12": _SCAN,
     "A16": f"{_SCAN}, embedded beat included",
     "A21": _SCAN,
-    "B06": "queue control: cancelling a run while it runs",
     "B08": _INBOX,
     "B09": _INBOX,
     "B10": _INBOX,
@@ -23,7 +21,6 @@ LATER = {
     "C25": _MYSQL,
     "C27": _MYSQL,
     "C28": _MYSQL,
-    "D21": "schedules: the jitter option",
     "E01": _EXPLAIN,
     "E02": _EXPLAIN,
     "E03": _EXPLAIN,

@@ -6,25 +6,14 @@ made in a copy of the package; the tests named beside it run against that copy a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One guard taken away. ``needs`` is the store without which its tests say nothing."""
-
-    guard: str
-    file: str
-    old: str
-    new: str
-    tests: str
-    needs: str = ""
-
+from tests.mutants.mutant import Mutant
+from tests.mutants.overlaps import OVERLAPS
 
 _POSTGRES = "tests/stores/test_conformance_postgres.py"
 _WAITS = "tests/stores/test_conformance_postgres_waits.py"
 
 MUTANTS = (
+    *OVERLAPS,
     Mutant(
         "settle compares the token",
         "stores/sql/base/runs.sql",
@@ -126,7 +115,7 @@ MUTANTS = (
     ),
     Mutant(
         "a tick compares the revision",
-        "stores/sql/base/schedules.sql",
+        "stores/sql/base/tick.sql",
         "     AND s.revision = given.revision\n",
         "",
         f"{_POSTGRES} -k tick",
@@ -134,7 +123,7 @@ MUTANTS = (
     ),
     Mutant(
         "a tick skips a schedule that somebody holds",
-        "stores/sql/base/schedules.sql",
+        "stores/sql/base/tick.sql",
         "   ORDER BY s.name\n     FOR NO KEY UPDATE OF s SKIP LOCKED",
         "   ORDER BY s.name\n     FOR NO KEY UPDATE OF s NOWAIT",
         f"{_POSTGRES} {_WAITS} -k 'tick or pause'",
@@ -143,8 +132,8 @@ MUTANTS = (
     Mutant(
         "a definition replaces only the revision that was read",
         "stores/sql/base/schedules.sql",
-        "   WHERE s.revision = CAST(:revision AS bigint)\n",
-        "",
+        "   WHERE s.revision = CAST(:revision AS bigint)\n     AND s.dynamic = 0\n",
+        "   WHERE s.dynamic = 0\n",
         f"{_POSTGRES} -k 'define or definition'",
         "postgresql",
     ),

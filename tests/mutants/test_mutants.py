@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.mutants.mutants import MUTANTS, Mutant
+from tests.mutants.mutant import Mutant
+from tests.mutants.mutants import MUTANTS
 
 import onejob
 

@@ -269,7 +269,7 @@ def test_the_stores_clock_decides_and_a_wrong_one_here_is_told(stage: Stage) -> 
 def test_a_step_of_the_stores_clock_fires_nothing_twice_and_loses_nothing_unsaid(
     stage: Stage, step: int
 ) -> None:
-    """D08: back, nothing fires again; forward, the newest fires and the rest is told."""
+    """D06, D07: back, nothing fires again; forward, the newest fires and the rest is told."""
 
     async def scene() -> None:
         put(stage, "a")
@@ -295,7 +295,7 @@ def test_a_step_of_the_stores_clock_fires_nothing_twice_and_loses_nothing_unsaid
 
 
 def test_a_process_that_was_suspended_fires_the_newest_and_tells_the_rest(stage: Stage) -> None:
-    """P7: ten minutes in which nobody ticked."""
+    """D08, P7: ten minutes in which nobody ticked."""
 
     async def scene() -> None:
         put(stage, "a")

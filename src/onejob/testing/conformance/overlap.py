@@ -98,6 +98,22 @@ def test_a_run_that_is_to_be_tried_again_is_still_in_the_way(run: Run) -> None:
     assert run(overlap.release(now=NOW)) == 0
 
 
+def test_only_the_last_of_several_in_the_way_releases_the_one_behind_them(run: Run) -> None:
+    defined(run)
+    ids = ticked(run, "allow", NOW, NOW + 1, NOW + 2)
+    claim(run, joined(run), limit=2, now=NOW + 2)
+    [behind] = ticked(run, "queue", NOW + 3)
+
+    standing = []
+    for id in ids[:2]:
+        assert settle(run, holder(run, id), DONE)
+        standing.append(state(run, behind))
+    assert run(runs.cancel(ids[2], keep=KEEP, now=NOW))
+
+    assert standing == ["waiting", "waiting"]
+    assert state(run, behind) == "scheduled"
+
+
 def test_cancelling_the_run_in_the_way_releases_the_one_behind_it(run: Run) -> None:
     in_the_way = first(run)
     [second, third] = [ticked(run, "queue", NOW + n)[0] for n in (1, 2)]
