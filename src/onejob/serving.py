@@ -7,7 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from onejob.core.time import SECOND
 from onejob.errors import SchemaMismatch, StoreError
+from onejob.opening import say
 from onejob.runtime.attempt import Executable
 from onejob.runtime.lane import ThreadHost
 from onejob.runtime.replica import Replica
@@ -56,6 +58,11 @@ class Serving:
         if not await self._answered(self._stopping):
             return False
         services = self._services
+        if getattr(services.store, "pooled", False):
+            say(
+                f"onejob: {services.store.where} is behind a pooler: new work is polled for every "
+                f"{self.settings.poll / SECOND:g} s, instead of being heard of at once."
+            )
         lane = services.store.lane(patience=self.settings.lease // 3)  # type: ignore[arg-type]
         host = ThreadHost(lane, services.store.where, tidy=services.store.reap)
         self.replica = Replica(

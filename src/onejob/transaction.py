@@ -84,6 +84,8 @@ async def _postgresql(services: Services) -> AsyncIterator[Any]:
         connection = await psycopg.AsyncConnection.connect(store.conninfo, autocommit=True)
     except psycopg.OperationalError as error:
         raise StoreUnavailable(store.where, _first_line(error)) from error
+    if store.pooled:
+        connection.prepare_threshold = None
     with store.mapped("transaction"):
         async with connection, connection.transaction():
             yield connection

@@ -9,7 +9,6 @@ again.
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,23 +17,26 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import TransactionStatus
-from psycopg.rows import tuple_row
 
 from onejob.commands.command import Command, Parameter, Row
-from onejob.core.time import SECOND, Span
+from onejob.core.time import Span
 from onejob.errors import LeaseLost, OutcomeUnknown, SchemaMismatch, StoreUnavailable, UsageError
 from onejob.stores import migrate
 from onejob.stores.catalogue import Catalogue
 from onejob.stores.connections import Connections
 from onejob.stores.migrate import Migrated
+from onejob.stores.postgres_lane import CONNECT_SECONDS, PostgresLane
+from onejob.stores.postgres_session import (
+    Connection,
+    Silent,
+    as_it_was,
+    first_line,
+    pooled,
+    usable,
+)
 from onejob.stores.protocol import Statement, Style, Within
 
 T = TypeVar("T")
-Connection = psycopg.Connection[Any]
-
-#: A connection attempt ends after this long.
-CONNECT_SECONDS = 5
 
 #: How often a command that the server rolled back by itself is tried.
 ATTEMPTS = 6
@@ -72,7 +74,8 @@ class PostgresStore:
         }
         self.conninfo = make_conninfo("", **{**defaults, **given})
         self._prepare = prepare
-        self._connections: Connections[Connection] = Connections(self.connect, _usable)
+        self._pooled: bool | None = None
+        self._connections: Connections[Connection] = Connections(self.connect, usable)
 
     def run(self, command: Command[T], within: Within | None = None) -> T:
         """Carry out one command: atomically by itself, or within the caller's transaction."""
@@ -108,7 +111,7 @@ class PostgresStore:
         with (
             self.mapped("transaction"),
             self._connections.lend() as connection,
-            _as_it_was(connection),
+            as_it_was(connection, pooled=self.pooled),
             connection.transaction(),
         ):
             connection.execute(
@@ -130,9 +133,20 @@ class PostgresStore:
         try:
             connection = kind.connect(self.conninfo, autocommit=True, **more)
         except psycopg.OperationalError as error:
-            raise StoreUnavailable(self.where, _first_line(error)) from error
-        connection.prepare_threshold = 2 if self._prepare else None
+            raise StoreUnavailable(self.where, first_line(error)) from error
+        try:
+            if self._pooled is None:
+                self._pooled = pooled(connection)
+        except BaseException:
+            connection.close()
+            raise
+        connection.prepare_threshold = 2 if self._prepare and not self._pooled else None
         return connection
+
+    @property
+    def pooled(self) -> bool:
+        """Tell whether a pooler stands in between, as the first connection found."""
+        return bool(self._pooled)
 
     def version(self) -> int | None:
         """Return the version of the schema; None where there is none."""
@@ -209,18 +223,18 @@ class PostgresStore:
         # The server said so before it did anything, or asking twice makes no difference.
         refused = error.sqlstate in _NOT_NOW
         broken = error.sqlstate is None and isinstance(error, psycopg.OperationalError)
-        broken = broken and not isinstance(error, _Silent)
+        broken = broken and not isinstance(error, Silent)
         return failures < 2 and (refused or (broken and (command.repeatable or not command.writes)))
 
     def _explained(self, command: Command[Any], error: psycopg.Error) -> Exception:
         if error.sqlstate in _NOT_THERE:
             return SchemaMismatch(self.where, found=None, wanted=migrate.latest(self.catalogue))
         if error.sqlstate in _NOT_NOW | _ROLLED_BACK | {"57014"}:
-            return StoreUnavailable(self.where, _first_line(error))
+            return StoreUnavailable(self.where, first_line(error))
         if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
             if command.writes and not command.repeatable:
-                return OutcomeUnknown(command.name, self.where, _first_line(error))
-            return StoreUnavailable(self.where, _first_line(error))
+                return OutcomeUnknown(command.name, self.where, first_line(error))
+            return StoreUnavailable(self.where, first_line(error))
         return error
 
     @contextmanager
@@ -233,124 +247,10 @@ class PostgresStore:
             raise LeaseLost(what, token=0, why=why) from error
         except psycopg.OperationalError as error:
             if error.sqlstate in _NOT_NOW:
-                raise StoreUnavailable(self.where, _first_line(error)) from error
+                raise StoreUnavailable(self.where, first_line(error)) from error
             if error.sqlstate is None:
-                raise OutcomeUnknown(what, self.where, _first_line(error)) from error
+                raise OutcomeUnknown(what, self.where, first_line(error)) from error
             raise
-
-
-class PostgresLane:
-    """A keeper's own connection: commands bounded by the server, hints by LISTEN."""
-
-    def __init__(self, store: PostgresStore, patience: Span, channel: str) -> None:
-        self._store, self._patience, self._channel = store, patience, channel
-        self._listening = False
-        self._pool: Connections[Connection] = Connections(self._connect, _usable)
-        self._hints = 0
-
-    def run(self, command: Command[T]) -> T:
-        """Carry out a command on the lane's one connection (a lost one is opened anew)."""
-        return self._store.carry(command, self._pool)
-
-    def listen(self) -> bool:
-        """Receive hints from now on, and again after each reconnection. LISTEN first, then read."""
-        self._listening = True
-        with self._pool.lend() as connection:
-            self._listen(connection)
-        return True
-
-    def fileno(self) -> int | None:
-        """Return the socket, which becomes readable with a hint; reconnects where it was lost."""
-        with self._pool.lend() as connection:
-            return connection.fileno()
-
-    def hinted(self) -> bool:
-        """Tell whether a notification has arrived since the last call."""
-        with self._pool.lend() as connection:
-            connection.pgconn.consume_input()
-            while connection.pgconn.notifies() is not None:
-                self._hints += 1
-        hints, self._hints = self._hints, 0
-        return hints > 0
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._pool.close()
-
-    def _connect(self) -> Connection:
-        # libpq counts whole seconds, and two at least.
-        connection = self._store.connect(
-            _Bounded, connect_timeout=min(CONNECT_SECONDS, max(2, self._patience // SECOND))
-        )
-        assert isinstance(connection, _Bounded), "as asked"
-        connection.patience_seconds = self._patience / SECOND
-        milliseconds = str(max(1, self._patience // 1_000))
-        connection.execute("SELECT set_config('statement_timeout', %s, false)", (milliseconds,))
-        if self._listening:
-            self._listen(connection)
-            self._hints += 1  # whatever was sent while nobody listened
-        return connection
-
-    def _listen(self, connection: Connection) -> None:
-        connection.add_notify_handler(self._count)
-        connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
-
-    def _count(self, _: psycopg.Notify) -> None:
-        self._hints += 1
-
-
-#: What a caller may have changed of a session, put back in one round trip: DISCARD ALL, but for
-#: the prepared statements, of which the driver keeps its own account.
-_PUT_BACK = b"""SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *;
-SELECT pg_advisory_unlock_all(); DISCARD TEMP"""
-
-
-@contextmanager
-def _as_it_was(connection: Connection) -> Iterator[None]:
-    """Take back a connection that the caller had, as it was given: our own commands use it next."""
-    try:
-        yield
-    finally:
-        if not connection.closed:
-            connection.row_factory = tuple_row
-            connection.cursor_factory = psycopg.Cursor
-            try:
-                connection.execute(_PUT_BACK, prepare=False)
-            except psycopg.Error:
-                connection.close()
-
-
-class _Bounded(psycopg.Connection[Any]):
-    """A connection on which no wait is longer than its patience.
-
-    ``statement_timeout`` is the server's, keepalives and TCP_USER_TIMEOUT see bytes that are
-    acknowledged: none of them notices a server that is frozen, or a pooler that is paused.
-    """
-
-    patience_seconds: float | None = None
-
-    def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
-        """Wait for the server as psycopg does, but give the connection up after the patience."""
-        if self.patience_seconds is not None:
-            gen = self._until(gen, time.monotonic() + self.patience_seconds)
-        return super().wait(gen, *arguments, **options)
-
-    def _until(self, gen: Any, ends: float) -> Any:
-        """Pass everything between psycopg's generator and its waiter, until the time is up."""
-        try:
-            waited_for = next(gen)
-            while True:
-                ready = yield waited_for
-                if not ready and time.monotonic() > ends:
-                    self.pgconn.finish()
-                    raise _Silent(f"no reply within {self.patience_seconds:g} s")
-                waited_for = gen.send(ready)
-        except StopIteration as end:
-            return end.value
-
-
-class _Silent(psycopg.OperationalError):
-    """The server has not answered in time; asking again would take as long once more."""
 
 
 _MIGRATION = sql.SQL(
@@ -368,30 +268,8 @@ _GRANTS = """\
 --                   {schema}.events, {schema}.locks TO reader;"""
 
 
-def _usable(connection: Connection) -> bool:
-    """Tell whether it can carry another command; a dead socket is readable (end of file)."""
-    if connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
-        return False
-    while _readable(connection):
-        # A farewell, notifications, or the end of the file, which is met after whatever came first.
-        try:
-            connection.pgconn.consume_input()
-        except psycopg.OperationalError:
-            return False
-    return True
-
-
-def _readable(connection: Connection) -> bool:
-    readable, _, _ = select.select([connection.fileno()], [], [], 0)
-    return bool(readable)
-
-
 def _where(given: Mapping[str, Parameter | Any]) -> str:
     """Return host and database, and nothing else that a URL may hold."""
     host = given.get("host") or "the local socket"
     port = f":{given['port']}" if given.get("port") else ""
     return f"{host}{port}/{given.get('dbname') or given.get('user') or ''}"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

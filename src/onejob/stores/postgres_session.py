@@ -1,0 +1,109 @@
+"""A connection to PostgreSQL as our stores use it: whether it can be used again, and put back.
+
+Behind a pooler in transaction mode each transaction may be served by another server process, so
+nothing may rest on the session: no LISTEN, no prepared statements, no session settings.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+Connection = psycopg.Connection[Any]
+
+
+def usable(connection: Connection) -> bool:
+    """Tell whether it can carry another command; a dead socket is readable (end of file)."""
+    if connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
+        return False
+    while _readable(connection):
+        # A farewell, notifications, or the end of the file, which is met after whatever came first.
+        try:
+            connection.pgconn.consume_input()
+        except psycopg.OperationalError:
+            return False
+    return True
+
+
+def _readable(connection: Connection) -> bool:
+    readable, _, _ = select.select([connection.fileno()], [], [], 0)
+    return bool(readable)
+
+
+def pooled(connection: Connection) -> bool:
+    """Tell whether a pooler stands in between: the process that answers is not the one we know."""
+    row = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
+    return row is not None and row[0] != connection.info.backend_pid
+
+
+#: What a caller may have changed of a session, put back in one round trip: DISCARD ALL, but for
+#: the prepared statements, of which the driver keeps its own account.
+_PUT_BACK = b"""SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *;
+SELECT pg_advisory_unlock_all(); DISCARD TEMP"""
+
+
+@contextmanager
+def as_it_was(connection: Connection, *, pooled: bool) -> Iterator[None]:
+    """Take back a connection that the caller had, as it was given: our own commands use it next.
+
+    Behind a pooler the session is not the caller's, nor ours: putting it back is the pooler's.
+    """
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.row_factory = tuple_row
+            connection.cursor_factory = psycopg.Cursor
+            if not pooled:
+                _put_back(connection)
+
+
+def _put_back(connection: Connection) -> None:
+    try:
+        connection.execute(_PUT_BACK, prepare=False)
+    except psycopg.Error:
+        connection.close()
+
+
+class Bounded(psycopg.Connection[Any]):
+    """A connection on which no wait is longer than its patience.
+
+    ``statement_timeout`` is the server's, keepalives and TCP_USER_TIMEOUT see bytes that are
+    acknowledged: none of them notices a server that is frozen, or a pooler that is paused.
+    """
+
+    patience_seconds: float | None = None
+
+    def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+        """Wait for the server as psycopg does, but give the connection up after the patience."""
+        if self.patience_seconds is not None:
+            gen = self._until(gen, time.monotonic() + self.patience_seconds)
+        return super().wait(gen, *arguments, **options)
+
+    def _until(self, gen: Any, ends: float) -> Any:
+        """Pass everything between psycopg's generator and its waiter, until the time is up."""
+        try:
+            waited_for = next(gen)
+            while True:
+                ready = yield waited_for
+                if not ready and time.monotonic() > ends:
+                    self.pgconn.finish()
+                    raise Silent(f"no reply within {self.patience_seconds:g} s")
+                waited_for = gen.send(ready)
+        except StopIteration as end:
+            return end.value
+
+
+class Silent(psycopg.OperationalError):
+    """The server has not answered in time; asking again would take as long once more."""
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
