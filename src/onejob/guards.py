@@ -153,7 +153,7 @@ class Guard:
                 return Later(tick, services.lease)
             return self._without_store(tick, None, error)
         self._store_is_back()
-        return self._judge(tick, taken, owner, services.lease, again)
+        return self._judge(tick, taken, services.lease, again)
 
     def begin(self, permit: Permit, *, hold: bool = False) -> bool:
         """Write that it is about to fire. False: it must not, somebody has taken over."""
@@ -209,15 +209,12 @@ class Guard:
 
     # Answers
 
-    def _judge(self, tick: Tick, taken: Taken, owner: str, lease: Span, again: bool) -> Answer:
+    def _judge(self, tick: Tick, taken: Taken, lease: Span, again: bool) -> Answer:
         match taken:
             case Won(claim=claim, attempt=attempt):
                 if attempt > 1:
                     self._count("taken_over")
                     self._emit("guard.taken_over", tick, attempt=attempt)
-                return Permit(tick, claim)
-            case Busy() if taken.owner == owner:
-                claim = LedgerClaim(claims.TICK, tick.schedule, tick.key, taken.token, owner)
                 return Permit(tick, claim)
             case Busy(until=until) if until and not _overtaken(tick, taken):
                 if not again:
