@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onejob.cli.text import clean, span, when
 from onejob.commands.claims import ClaimView
+from onejob.commands.health import OpenTransaction
 from onejob.commands.overlap import Late
 from onejob.commands.views import JobView, ReplicaView, ScheduleView
 from onejob.core.time import SECOND, Span
@@ -21,6 +22,9 @@ OFFSET_MAX = Span(2 * SECOND)
 
 #: A schedule whose fire time passed longer ago than this has nobody who ticks it.
 LATE = Span(30 * SECOND)
+
+#: A transaction that is open for longer holds cleaning up.
+TRANSACTION_MAX = Span(300 * SECOND)
 
 #: How many names a sentence lists.
 NAMED_MAX = 5
@@ -150,19 +154,51 @@ def effects(found: Sequence[EffectInfo]) -> Check:
 
 
 def ticks(lapsed: tuple[ClaimView, ...]) -> Check:
-    """Name the ticks of guarded schedulers of which nobody knows whether they fired.
+    """Name the ticks of guarded schedulers whose process was not heard of again.
 
     No failure: nobody can settle them any more, and they are forgotten in time.
     """
-    found = [row for row in lapsed if row.state == "firing"]
-    if not found:
-        return Check("guarded ticks", True, "none unknown")
-    names = _named([row.key for row in found])
+    unknown = [row.key for row in lapsed if row.state == "firing"]
+    missed = [row.key for row in lapsed if row.state == "claimed"]
+    told = [f"{len(unknown)} unknown, not fired again: {_named(unknown)}"] if unknown else []
+    told += [f"{len(missed)} missed: {_named(missed)}"] if missed else []
+    detail = f"{'; '.join(told)}. See: onejob why SCHEDULE" if told else "none unknown or missed"
+    return Check("guarded ticks", True, detail)
+
+
+def transactions(oldest: OpenTransaction | None) -> Check:
+    """Judge whether somebody's open transaction keeps the server from cleaning up."""
+    if oldest is None or oldest.age <= TRANSACTION_MAX:
+        return Check("transactions", True, "none open for long")
+    who = f"{clean(oldest.application) or 'a session'} (pid {oldest.pid}, {oldest.state})"
     return Check(
-        "guarded ticks",
-        True,
-        f"{len(found)} unknown, and not fired again: {names}. See: onejob why SCHEDULE",
+        "transactions",
+        False,
+        f"{who} has had one open for {span(Span(oldest.age))}: dead rows behind it cannot be "
+        f"cleaned up, and queries slow down. End it: SELECT pg_terminate_backend({oldest.pid})",
     )
+
+
+def durability(settings: Mapping[str, str]) -> Check:
+    """Judge whether what was committed lasts."""
+    weak = [name for name in ("fsync", "synchronous_commit") if settings.get(name) == "off"]
+    if settings.get("synchronous") == "0":
+        weak.append("synchronous")
+    if not weak:
+        return Check("durability", True, "a commit lasts")
+    return Check(
+        "durability",
+        False,
+        f"{' and '.join(weak)} is off: after a crash of the server, what was done may be forgotten "
+        "and done again.",
+    )
+
+
+def pooler(pooled: bool) -> Check:
+    """Say whether hints can come."""
+    if not pooled:
+        return Check("pooler", True, "none in between: new work is heard of at once")
+    return Check("pooler", True, "one in between: no LISTEN, new work is polled for")
 
 
 def _named(names: Sequence[str]) -> str:

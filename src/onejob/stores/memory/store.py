@@ -13,6 +13,7 @@ from onejob.errors import UnsupportedByStore
 from onejob.stores.memory import (
     claims,
     events,
+    health,
     leases,
     ledger,
     overlap,
@@ -46,7 +47,19 @@ _SUBJECTS = {
 _SQLITE = "Use sqlite:///jobs.db: it needs no server either."
 
 
-_MODULES = (claims, events, leases, ledger, overlap, replicas, runs, schedules, ticks, views)
+_MODULES = (
+    claims,
+    events,
+    health,
+    leases,
+    ledger,
+    overlap,
+    replicas,
+    runs,
+    schedules,
+    ticks,
+    views,
+)
 
 
 def _operations() -> dict[str, Operation]:

@@ -1,0 +1,57 @@
+"""A session that holds an old snapshot is named, on a real server."""
+
+from __future__ import annotations
+
+import psycopg
+
+from onejob.cli import checks
+from onejob.commands import health
+from onejob.commands.health import OpenTransaction
+from onejob.core.time import SECOND
+from onejob.stores.postgres import PostgresStore
+from onejob.stores.sqlite import SqliteStore
+
+
+def test_the_oldest_transaction_is_named_with_its_pid(
+    postgres_store: PostgresStore, postgres_url: str
+) -> None:
+    """F01"""
+    with psycopg.connect(postgres_url, application_name="report") as session:
+        session.execute("SELECT 1")
+
+        oldest = postgres_store.run(health.oldest_transaction())
+
+        assert oldest is not None
+        assert oldest.age >= 0
+        [row] = session.execute(
+            "SELECT application_name FROM pg_stat_activity WHERE pid = %s", (oldest.pid,)
+        ).fetchall()
+        assert row == (oldest.application,)
+
+
+def test_a_transaction_open_for_hours_fails_the_check_with_the_way_to_end_it() -> None:
+    """F01"""
+    check = checks.transactions(OpenTransaction(71, 7_200 * SECOND, "idle in transaction", "psql"))
+
+    assert not check.ok
+    assert "psql (pid 71, idle in transaction) has had one open for 2h" in check.detail
+    assert "pg_terminate_backend(71)" in check.detail
+    assert checks.transactions(None).ok
+    assert checks.transactions(OpenTransaction(71, SECOND, "active", "psql")).ok
+
+
+def test_commits_that_do_not_last_fail_the_check() -> None:
+    assert checks.durability({"fsync": "on", "synchronous_commit": "on"}).ok
+    assert not checks.durability({"fsync": "off", "synchronous_commit": "on"}).ok
+    assert not checks.durability({"synchronous_commit": "off"}).ok
+    assert not checks.durability({"journal_mode": "wal", "synchronous": "0"}).ok
+
+
+def test_sqlite_tells_by_which_rules_it_commits(sqlite_store: SqliteStore) -> None:
+    assert sqlite_store.run(health.settings())["journal_mode"] == "wal"
+
+
+def test_whether_a_pooler_stands_in_between_is_said() -> None:
+    """C14"""
+    assert "polled" in checks.pooler(True).detail
+    assert checks.pooler(False).ok
