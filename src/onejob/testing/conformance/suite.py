@@ -51,6 +51,7 @@ SUBJECTS = (
     spacing,
     purge,
     views,
+    health,
     rows,
     leases,
     waiters,
