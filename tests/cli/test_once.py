@@ -290,3 +290,15 @@ def test_it_runs_without_any_stream_as_some_daemons_start_it(sqlite_shop: Shop) 
     )
 
     assert (ran.returncode, effects(shop), row(shop, "k").error) == (4, 1, "exit 4")
+
+
+def test_redis_alone_is_enough_for_it(redis_url: str, redis_schema: str, tmp_path: Path) -> None:
+    """For who has no database: periods, and the story of each, are kept there too."""
+    shop = Shop(None, redis_url, redis_schema, tmp_path)  # type: ignore[arg-type]
+    shop.invoke("init")
+    first = shop.finished("once", "mail", "--key", "k", "--", *APPEND)
+    second = shop.finished("once", "mail", "--key", "k", "--", *APPEND)
+
+    assert (first, second) == ((0, "k\n", ""), (0, "", ""))
+    assert effects(shop) == 1
+    assert "came too" in shop.invoke("why", "mail").stdout

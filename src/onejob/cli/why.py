@@ -18,7 +18,7 @@ from onejob.commands.views import EventView, RunView, ScheduleView
 from onejob.core.keys import fire_key
 from onejob.core.names import check_name
 from onejob.core.time import Instant, read_instant
-from onejob.errors import UsageError
+from onejob.errors import UnsupportedByStore, UsageError
 
 if TYPE_CHECKING:
     from onejob.cli.invocation import AnyStore
@@ -41,7 +41,7 @@ def command(invocation: Invocation, name: str, which: str | None) -> None:
     with invocation.store() as store:
         try:
             found = _find(store, name, which)
-        except (Failure, UsageError):
+        except (Failure, UsageError, UnsupportedByStore):
             claimed = claim_story.find(store, name, which)
             if claimed is None:
                 raise
