@@ -15,6 +15,7 @@ from onejob.testing.conformance import (
     fence,
     fences,
     guards,
+    health,
     kept_claims,
     leases,
     ledger,
