@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from onejob.commands import ledger, replicas, runs, schedules, views
+from onejob.commands import claims, ledger, replicas, runs, schedules, views
 from onejob.commands.runs import NewRun
 from onejob.commands.schedules import Step, Ticked
 from onejob.core.run import Again, Claim, ClaimedRun, Kind, Outcome, Settlement
@@ -96,6 +96,49 @@ def test_one_of_many_who_tick_gets_through(run: Run) -> None:
         left = tick(0, steps=steps, at=at)
         fired = Counter(one.name for answer in (*ticked, left) for one in answer)
         assert fired == dict.fromkeys(names, 1)
+
+
+def test_one_of_many_wins_each_claim_and_whatever_becomes_of_it_tokens_rise(run: Run) -> None:
+    """A01, C09: claimed, given back, abandoned and taken over, by all at once and ten times."""
+
+    def ask(n: int, *, key: str, at: int) -> claims.Taken:
+        owner = f"{n}-{at}"
+        asked = claims.take("period", "mail", key, owner=owner, lease=10, keep=KEEP, now=at)
+        return run(asked)
+
+    last = 0
+    for round in range(10):
+        at = NOW + 100 * round  # the lease of the round before has ended
+
+        answers = together(partial(ask, key="k", at=at))
+
+        [won] = [answer for answer in answers if isinstance(answer, claims.Won)]
+        lost = [answer for answer in answers if isinstance(answer, claims.Busy)]
+        assert len(lost) == THREADS - 1
+        assert {one.owner for one in lost} == {won.claim.owner}
+        assert won.claim.token > last
+        last = won.claim.token
+        if round % 2:
+            assert run(claims.release(won.claim, keep=KEEP, now=at))
+
+
+def test_claims_given_back_at_once_are_had_by_one_after_another(run: Run) -> None:
+    """C01, C09: a number that was drawn before a wait does not come after a later one."""
+    order: list[int] = []
+
+    def work(n: int) -> None:
+        for turn in range(12):
+            asked = claims.take(
+                "period", "mail", "k", owner=f"{n}-{turn}", lease=KEEP, keep=KEEP, now=NOW
+            )
+            if isinstance(taken := run(asked), claims.Won):
+                order.append(int(taken.claim.token))
+                assert run(claims.release(taken.claim, keep=KEEP, now=NOW))
+
+    together(work)
+
+    assert len(order) >= 12
+    assert order == sorted(set(order))
 
 
 def test_one_of_many_is_first(run: Run) -> None:
