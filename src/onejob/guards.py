@@ -26,9 +26,9 @@ from onejob.commands.command import Command
 from onejob.core.guarding import Tick, look_again
 from onejob.core.lease import deadline
 from onejob.core.run import error_text
-from onejob.core.time import Span
+from onejob.core.time import Instant, Span, moment
 from onejob.errors import OutcomeUnknown, StoreError, UsageError
-from onejob.permits import Answer, Counts, Later, Leave, Permit, UnknownTick
+from onejob.permits import Answer, Counts, Later, Leave, LeftTick, Permit
 from onejob.runtime.events import log
 from onejob.runtime.held import Held
 from onejob.runtime.waiting_room import WaitingRoom
@@ -75,14 +75,22 @@ class Guard:
     def __repr__(self) -> str:
         return f"<Guard {self.counts}>"
 
-    def unknown(self, *, limit: int = 50) -> list[UnknownTick]:
+    def unknown(self, *, limit: int = 50) -> list[LeftTick]:
         """Return ticks of all guarded schedulers of this store of which nobody knows whether they
-        fired, the latest first."""
+        fired, the latest first: their process had begun, and was not heard of again."""
+        return self._left("firing", limit)
+
+    def missed(self, *, limit: int = 50) -> list[LeftTick]:
+        """Return ticks that did not fire: their process was not heard of again before it had
+        begun, and no other was there that kept them in mind."""
+        return self._left("claimed", limit)
+
+    def _left(self, state: claims.ClaimState, limit: int) -> list[LeftTick]:
         rows = self._run(claims.listed(claims.TICK, lapsed=True, limit=limit))
         return [
-            UnknownTick(row.scope, row.key, row.owner, row.since)
+            LeftTick(row.scope, row.key, row.owner, moment(Instant(row.since)))
             for row in rows
-            if row.state == "firing"
+            if row.state == state
         ]
 
     # What a hook does with a tick

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import TypeAlias
 
 from onejob.commands.claims import LedgerClaim
@@ -61,11 +62,10 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownTick:
-    """A tick of which nobody knows whether it fired: its replica had begun, and was not heard of
-    again."""
+class LeftTick:
+    """A tick that a process claimed, and then was not heard of again."""
 
     schedule: str
     key: str
     owner: str
-    since: int
+    claimed_at: datetime

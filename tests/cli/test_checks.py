@@ -75,14 +75,14 @@ def test_runs_that_wait_for_what_is_unknown_fail_the_check() -> None:
     assert "onejob runs --state unknown" in check.detail
 
 
-def test_guarded_ticks_that_are_unknown_are_named_and_those_only_claimed_are_not() -> None:
+def test_guarded_ticks_that_are_unknown_or_missed_are_named_apart() -> None:
     row = ClaimView("schedule", "a", "a@noon", "firing", Token(1), "x", 1, NOW, NOW, None, NOW)
 
     check = checks.ticks((row, replace(row, state="claimed", key="a@night")))
 
     assert check.ok
-    assert check.detail.startswith("1 unknown, and not fired again: a@noon.")
-    assert checks.ticks(()).detail == "none unknown"
+    assert check.detail.startswith("1 unknown, not fired again: a@noon; 1 missed: a@night.")
+    assert checks.ticks(()).detail == "none unknown or missed"
 
 
 def test_a_schedule_is_late_broken_or_orphaned_and_says_which() -> None:

@@ -77,7 +77,7 @@ class Fleet:
             return []
         lines = [line.split(" ", 2) for line in self.file.read_text().splitlines()]
         every = [Effect(int(pid), float(at), said) for pid, at, said in lines]
-        return [effect for effect in every if what in ("", effect.what)]
+        return [effect for effect in every if what in ("", effect.what.partition(" ")[0])]
 
     def rows(self, schedule: str = "") -> list[ClaimView]:
         """Return the ticks that were claimed of schedules that begin so, oldest first."""

@@ -121,6 +121,19 @@ def test_a_tick_whose_holder_died_before_it_fired_is_taken_over(replicas: Replic
     assert other.counts.taken_over == 1
 
 
+def test_a_tick_whose_holder_died_with_nobody_else_there_is_missed_and_listed(
+    replicas: Replicas,
+) -> None:
+    one, other = replicas.guard(), replicas.guard()
+    one.ask(NIGHTLY)
+    assert other.missed() == []
+
+    replicas.pass_by(13 * SECOND)
+
+    assert [tick.key for tick in other.missed()] == [NIGHTLY.key]
+    assert other.unknown() == []
+
+
 def test_nobody_takes_over_before_the_lease_is_over(replicas: Replicas) -> None:
     one, other = replicas.guard(), replicas.guard()
     one.ask(NIGHTLY)

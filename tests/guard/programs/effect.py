@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 URL = os.environ["GUARD_URL"]
 SCHEMA = os.environ["GUARD_SCHEMA"]
@@ -16,6 +17,28 @@ def effect(what: str = "tick", seconds: float = 0.0) -> None:
     os.write(place, line.encode())
     os.close(place)
     time.sleep(seconds)
+
+
+def wait_for(count: int, what: str) -> None:
+    """Wait until so many processes have said something."""
+    while Path(os.environ["GUARD_EFFECTS"]).read_text().count(f" {what}\n") < count:
+        time.sleep(0.02)
+
+
+def stall() -> None:
+    """Let this process win its next fire time, and never begin it."""
+    from onejob.guards import Guard
+
+    begins = Guard.begin
+
+    def begin(guard: object, permit: object, **options: object) -> bool:
+        if permit.tick.spacing:
+            return begins(guard, permit, **options)
+        effect(f"stalled {permit.tick.key}")
+        time.sleep(3_600)
+        return False
+
+    Guard.begin = begin
 
 
 def app():

@@ -1,5 +1,6 @@
 """schedule: a job at each second of the minute, and one at an interval."""
 
+import os
 import time
 
 import effect
@@ -11,6 +12,10 @@ time.sleep(0.3 * effect.NUMBER)
 schedule.every(1).seconds.do(effect.effect, "often")
 if effect.GUARDED:
     effect.app().guard(schedule)
+effect.effect("ready")
+if "STALL" in os.environ and effect.NUMBER == 0:
+    effect.wait_for(3, "ready")
+    effect.stall()
 while True:
     schedule.run_pending()
     time.sleep(0.05)
