@@ -13,9 +13,13 @@ schedule.every(1).seconds.do(effect.effect, "often")
 if effect.GUARDED:
     effect.app().guard(schedule)
 effect.effect("ready")
+pause = 0.05
 if "STALL" in os.environ and effect.NUMBER == 0:
     effect.wait_for(3, "ready")
     effect.stall()
+    pause = 0.001  # it is the first to see a tick
+elif "STALL" in os.environ:
+    pause = 0.2
 while True:
     schedule.run_pending()
-    time.sleep(0.05)
+    time.sleep(pause)
