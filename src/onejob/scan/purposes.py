@@ -17,7 +17,7 @@ _OWN = re.compile(
     r"|idle_?(timeout|check)|ping_?(loop|server|pong|client|interval|timer)|send_?ping|reconnect"
     r"|connection_?(monitor|check)|event_?loop_?(lag|monitor)|rate_?limit"
     r"|resource_?(monitor|usage)|monitor_?(memory|cpu|resource|process|thread|parent|loop)"
-    r"|autoreload|file_?watch|watch_?(file|config|dir)|debounce|throttle",
+    r"|check_?(child|process|parent)|supervis|autoreload|file_?watch|watch_?(file|config|dir)|debounce|throttle",
     re.I,
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -79,6 +79,8 @@ def walk(root: Path, exclude: tuple[str, ...] = ()) -> Iterator[str | Note]:
         except OSError as error:
             yield Note(directory or ".", f"cannot be listed: {error.strerror or error}")
             continue
+        if _copied(entries):
+            continue
         ignores = _with_ignore_file(root, directory, entries, ignores)
         below = []
         for entry in entries:
@@ -98,6 +100,19 @@ def walk(root: Path, exclude: tuple[str, ...] = ()) -> Iterator[str | Note]:
                     return
                 yield path
         stack.extend(reversed(below))
+
+
+#: Packages that nobody writes again: a directory with several of them holds copies.
+_COPIES_WORDS = """
+    apscheduler bs4 certifi chardet charset_normalizer cherrypy dateutil flask httpx idna jinja2
+    mako markupsafe pytz requests six.py sqlalchemy tornado tzlocal urllib3 websocket werkzeug yaml
+"""
+_COPIES = frozenset(_COPIES_WORDS.split())
+COPIES_MIN = 3
+
+
+def _copied(entries: list[os.DirEntry[str]]) -> bool:
+    return sum(entry.name in _COPIES for entry in entries) >= COPIES_MIN
 
 
 def _is(entry: os.DirEntry[str], *, directory: bool) -> bool:

@@ -6,7 +6,7 @@ A wrapper that nobody seems to call stays one trigger, at the place where it sta
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from onejob.scan.facts import Fact, Guard, Trigger, Use, Wrapper
@@ -17,7 +17,7 @@ from onejob.scan.purposes import own_purpose
 USES_MAX = 400
 
 
-def unwrapped(facts: Iterable[Fact]) -> list[Trigger]:
+def unwrapped(facts: Sequence[Fact]) -> list[Trigger]:
     """Return the triggers that calls of wrappers are, and the wrappers' own where nobody calls."""
     uses: dict[str, list[Use]] = defaultdict(list)
     wrappers: list[Wrapper] = []
@@ -28,7 +28,8 @@ def unwrapped(facts: Iterable[Fact]) -> list[Trigger]:
             wrappers.append(fact)
     found: dict[tuple[str, int], Trigger] = {}
     for wrapper in wrappers:
-        calls = [use for use in uses[wrapper.name] if _outside(use, wrapper)]
+        named = [*uses[wrapper.name], *uses[wrapper.name.lstrip("_")]]
+        calls = [use for use in dict.fromkeys(named) if _outside(use, wrapper)]
         if not calls or len(calls) > USES_MAX:
             found.setdefault((wrapper.trigger.path, wrapper.trigger.line), wrapper.trigger)
             continue
@@ -49,7 +50,8 @@ def unwrapped(facts: Iterable[Fact]) -> list[Trigger]:
                     related=(place,),
                 ),
             )
-    return list(found.values())
+    taken = {(fact.path, fact.line) for fact in facts if isinstance(fact, Trigger)}
+    return [trigger for place, trigger in found.items() if place not in taken]
 
 
 def _fixed(schedule: str) -> str:

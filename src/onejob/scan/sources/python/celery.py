@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from onejob.scan.facts import Fact, Setting, Trigger
+from onejob.scan.facts import Fact, Guard, Setting, Trigger
+from onejob.scan.finding import Verdict
 from onejob.scan.sources.python import timing
 from onejob.scan.sources.python.module import Module, argument, entries, keywords
 from onejob.scan.sources.python.scheduling import target_name
@@ -87,8 +88,15 @@ def _entries(module: Module) -> Iterator[Trigger]:
             name=name or task,
             schedule=timing.span(module, given["schedule"]),
             target=task,
+            guards=_chance(module, given["schedule"]),
             fires="scheduler",
         )
+
+
+def _chance(module: Module, when: ast.expr) -> tuple[Guard, ...]:
+    if timing.by_chance(module, when):
+        return (Guard("schedule", Verdict.PER_PROCESS_SCHEDULE, when.lineno),)
+    return ()
 
 
 def _beats(module: Module, node: ast.AST) -> bool:

@@ -16,7 +16,13 @@ from onejob.scan.facts import Guard, Trigger
 from onejob.scan.finding import Related, Verdict
 from onejob.scan.sources.python import timing
 from onejob.scan.sources.python.module import FunctionNode, Module, argument
-from onejob.scan.sources.python.purpose import consumes, for_itself, for_one_client, interactive
+from onejob.scan.sources.python.purpose import (
+    consumes,
+    for_itself,
+    for_one_client,
+    in_process,
+    interactive,
+)
 
 _STOP = re.compile(
     r"stop|shut_?down|kill|exit|terminat|cancel|quit|clos|signal|interrupt|abort|halt"
@@ -89,6 +95,8 @@ def _judged(module: Module, node: ast.While) -> Trigger | None:
     if loop.yields or interactive(module, loop.calls, node) or for_one_client(module, function):
         return None
     consuming = consumes(module, loop.calls) or _when_empty(module, loop)
+    if in_process(module, loop.calls) and not consuming:
+        return None
     if not loop.waits:
         return _trigger(module, node, loop, consumer=True) if consumes(module, loop.calls) else None
     if all(failed for _, failed in loop.waits) and not consuming:
@@ -188,7 +196,7 @@ def _exits(module: Module, call: ast.Call) -> bool:
 def _is_wait(module: Module, call: ast.Call) -> bool:
     name = module.name(call.func)
     last = name.rpartition(".")[2]
-    if last in _SLEEPS or last.endswith("_sleep"):
+    if last in _SLEEPS or last.endswith("_sleep") or last.startswith(("sleep_", "_sleep")):
         return True
     if last in ("wait", *_WAITS) and (call.args or call.keywords):
         return bool(_STOP.search(name) or "event" in name.lower() or "asyncio" in name) or (
@@ -286,7 +294,7 @@ def _timers(module: Module) -> Iterator[Trigger]:
         else:
             continue
         function = module.function_of(call)
-        if function is None or again is None:
+        if function is None or again is None or _sometimes(module, call):
             continue
         target = module.name(again).rpartition(".")[2]
         outer = module.function_of(function)
@@ -313,6 +321,19 @@ def _timers(module: Module) -> Iterator[Trigger]:
             if call.lineno != function.lineno
             else (),
         )
+
+
+def _sometimes(module: Module, call: ast.Call) -> bool:
+    """Decide whether a timer is armed only under a condition that says nothing of stopping."""
+    for above in module.above(call):
+        if isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return False
+        if isinstance(above, ast.ExceptHandler):
+            return True
+        if isinstance(above, ast.If):
+            text = ast.unparse(above.test)
+            return not (_STOP.search(text) or _GO.search(text))
+    return False
 
 
 def _calls(module: Module, function: FunctionNode, name: str) -> bool:

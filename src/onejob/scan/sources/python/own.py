@@ -100,6 +100,9 @@ def _runs_one_of(module: Module, trigger: Trigger, node: ast.AST, names: set[str
         return False
     if trigger.target in names:
         return True
+    known = trigger.target.rpartition(".")[0] or module.local(trigger.target) is not None
+    if not known and trigger.schedule.removeprefix("from ") in names:
+        return True  # the period is the caller's, and so is what runs
     body: list[ast.AST] = list(ast.walk(node)) if isinstance(node, ast.While) else []
     return any(
         isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id in names

@@ -44,6 +44,17 @@ def consumes(module: Module, calls: Iterable[ast.Call]) -> bool:
     return False
 
 
+def in_process(module: Module, calls: Iterable[ast.Call]) -> bool:
+    """Decide whether a loop works off a queue of its own process: another process has its own."""
+    for call in calls:
+        name = module.name(call.func).lower()
+        if name.endswith((".popleft", ".get_nowait")) or (
+            name.endswith(".get") and "queue" in name.rpartition(".")[0]
+        ):
+            return True
+    return False
+
+
 def interactive(module: Module, calls: Iterable[ast.Call], node: ast.AST) -> bool:
     """Decide whether a loop draws for a person, or belongs to a machine on a desk."""
     if module.uses(*_PEOPLE):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 
 from onejob.scan import schedules
@@ -31,7 +32,8 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Sub: operator.sub,
     ast.Div: operator.truediv,
 }
-_SAYS_NOTHING = ("timedelta", "datetime", "int", "float", "max", "min", "os", "self")
+_DAY_NAMES = re.compile(r"(sun|mon|tue|wed|thu|fri|sat)(?:day|sday|nesday|rsday|urday)")
+_SAYS_NOTHING = ("bool", "timedelta", "datetime", "int", "float", "max", "min", "os", "self")
 _CHANCE = ("random.", "uuid.", "secrets.", "numpy.random", "os.getpid", "time.time", "datetime.now")
 _CHANCE_ENDS = ("randint", "randrange", "getpid", ".now", ".utcnow", "uniform", "time_ns")
 
@@ -183,7 +185,7 @@ def _field(module: Module, node: ast.expr) -> str:
         case ast.Constant(value=int(digits)) if not isinstance(value.value, bool):
             return str(digits)
         case ast.Constant(value=str(text)):
-            field = text.replace(" ", "")
+            field = _DAY_NAMES.sub(r"\1", text.replace(" ", "").lower())
             return field if len(field) <= schedules.CHARACTERS_MAX else ""
         case ast.Constant(value=None):
             return "*"
