@@ -16,6 +16,8 @@ effect.effect("ready")
 pause = 0.05
 if "STALL" in os.environ and effect.NUMBER == 0:
     effect.wait_for(3, "ready")
+    # What is due by now is older than the others, who would not keep it in mind.
+    schedule.run_pending()
     effect.stall()
     pause = 0.001  # it is the first to see a tick
 elif "STALL" in os.environ:
