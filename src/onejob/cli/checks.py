@@ -96,7 +96,7 @@ def unknown(jobs: tuple[JobView, ...]) -> Check:
     )
 
 
-def late(found: Sequence[Late]) -> Check:
+def late(found: tuple[Late, ...]) -> Check:
     """Judge whether runs have not ended within what their job expects (``expect_within``)."""
     if not found:
         return Check("late runs", True, "none")

@@ -64,7 +64,8 @@ def command(invocation: Invocation, name: str, which: str | None) -> None:
 
 
 def _find(store: AnyStore, name: str, which: str | None) -> Story:
-    schedule = next(iter(store.run(views.schedules(name=name))), None)
+    named = store.run(views.schedules(name=name))
+    schedule = named[0] if named else None
     if which is None:
         return _latest(store, name, schedule)
     if which.isdecimal() and (run := _numbered(store, name, int(which))):

@@ -40,6 +40,7 @@ _SUBJECTS = {
     "ledger",
     "effect",
     "view",
+    "health",
     "lease",
     "fence",
 }
