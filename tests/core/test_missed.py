@@ -13,7 +13,7 @@ import pytest
 from onejob.core.cron import Cron
 from onejob.core.every import Every, Once
 from onejob.core.policy import CatchUp, Overlap, Policy, policy_restored, policy_stored
-from onejob.core.schedule import MISSED_KEPT, advance, pass_over
+from onejob.core.schedule import MISSED_KEPT, advance, first_fire, pass_over
 from onejob.core.time import DAY, HOUR, MINUTE, SECOND, Instant, Span, instant
 from onejob.core.timing import Timing
 from onejob.errors import UsageError
@@ -65,6 +65,12 @@ def test_a_pause_in_which_nothing_was_due_changes_nothing() -> None:
     passed = pass_over(Every(DAY, Instant(0)), last=None, next_fire=NOW, now=Instant(NOW - HOUR))
 
     assert (passed.missed_count, passed.last, passed.next_fire) == (0, None, NOW)
+
+
+def test_one_instant_that_has_passed_already_is_due_at_once() -> None:
+    assert first_fire(Once(NOW), Instant(NOW + HOUR)) == NOW
+    late = advance(Once(NOW), Policy(), last=None, next_fire=NOW, now=Instant(NOW + HOUR))
+    assert (late.fire, late.next_fire) == ((NOW,), None)
 
 
 def test_a_pause_past_the_only_fire_time_ends_the_schedule() -> None:

@@ -23,7 +23,7 @@ from onejob.core.adoption import (
 )
 from onejob.core.cron import Cron, Skipped
 from onejob.core.due import Due
-from onejob.core.every import Every
+from onejob.core.every import Every, Once
 from onejob.core.policy import CatchUp, Overlap, Policy
 from onejob.core.time import SECOND, Instant, Span
 from onejob.core.timing import Timing
@@ -91,8 +91,12 @@ class Advance:
 
 
 def first_fire(timing: Timing, now: Instant) -> Instant | None:
-    """Return the first fire time of a new schedule: after now, so a deploy never back-fills."""
-    return timing.after(now)
+    """Return the first fire time of a new schedule: after now, so a deploy never back-fills.
+
+    One instant that has passed already is still the one that was asked for: it is due at once, and
+    the catch-up rule decides.
+    """
+    return timing.at if isinstance(timing, Once) else timing.after(now)
 
 
 def advance(

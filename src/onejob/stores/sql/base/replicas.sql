@@ -44,9 +44,13 @@ SELECT {now},
                             WHERE id = busy.replica AND dead_at = 0)),
        (SELECT COALESCE(min(due), 0) FROM {schema}run WHERE state = 'scheduled' AND deaths > 0),
        (SELECT COALESCE(min(next_fire), 0)
-          FROM (SELECT next_fire FROM {schema}schedule
-                 WHERE next_fire > 0 AND paused = 0 AND broken = '' AND dynamic = 0
-                   AND name IN (SELECT jsonb_array_elements_text(CAST(:schedules AS jsonb)))
+          FROM (SELECT one.next_fire
+                  FROM jsonb_array_elements_text(CAST(:schedules AS jsonb)) AS mine(name)
+                 CROSS JOIN LATERAL (SELECT next_fire
+                                       FROM {schema}schedule
+                                      WHERE name = mine.name AND dynamic = 0
+                                        AND next_fire > 0 AND paused = 0 AND broken = ''
+                                      LIMIT 1) AS one
                  UNION ALL
                 SELECT put.next_fire
                   FROM jsonb_array_elements_text(CAST(:ticks AS jsonb)) AS mine(job)

@@ -3,13 +3,16 @@
 -- here fires costs nothing, however much of it is due. The first row has the clock, and as its
 -- next_fire when the next of them is.
 WITH named AS (
-  SELECT *
-    FROM {schema}schedule
-   WHERE name IN (SELECT jsonb_array_elements_text(CAST(:names AS jsonb)))
-     AND dynamic = 0
-     AND next_fire > 0
-     AND paused = 0
-     AND broken = ''
+  SELECT one.*
+    FROM jsonb_array_elements_text(CAST(:names AS jsonb)) AS mine(name)
+   CROSS JOIN LATERAL (SELECT *
+                         FROM {schema}schedule
+                        WHERE name = mine.name
+                          AND dynamic = 0
+                          AND next_fire > 0
+                          AND paused = 0
+                          AND broken = ''
+                        LIMIT 1) AS one
 ), known AS (
   SELECT jsonb_array_elements_text(CAST(:jobs AS jsonb)) AS job
 ), found AS MATERIALIZED (

@@ -12,7 +12,9 @@ ALTER TABLE {schema}schedule
   ADD COLUMN missed   bigint  NOT NULL DEFAULT 0,
   ADD COLUMN lateness bigint  NOT NULL DEFAULT 0;
 
--- What is due among any number of them, job by job.
+-- What is due among any number of them, job by job. One over all of them would be taken where it
+-- walks past what nobody here fires: declared ones are looked for by name.
+DROP INDEX {schema}schedule_next;
 CREATE INDEX schedule_dynamic ON {schema}schedule (job, next_fire, name)
  WHERE dynamic = 1 AND next_fire > 0 AND paused = 0 AND broken = '';
 

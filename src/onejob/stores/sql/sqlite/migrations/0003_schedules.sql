@@ -7,6 +7,7 @@ ALTER TABLE {schema}schedule ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE {schema}schedule ADD COLUMN on_loss  TEXT    NOT NULL DEFAULT 'retry';
 ALTER TABLE {schema}schedule ADD COLUMN missed   INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE {schema}schedule ADD COLUMN lateness INTEGER NOT NULL DEFAULT 0;
+DROP INDEX {schema}schedule_next;
 CREATE INDEX {schema}schedule_dynamic ON {schema}schedule (job, next_fire, name)
  WHERE dynamic = 1 AND next_fire > 0 AND paused = 0 AND broken = '';
 
