@@ -170,7 +170,8 @@ def test_a_holder_that_falls_silent_in_its_transaction_is_put_out(
 def test_a_forked_child_neither_holds_nor_releases_its_parents_lock(app: App) -> None:
     """C16: what it inherited is the parent's; a lock that it needs it takes itself."""
     reading, writing = os.pipe()
-    with app.lock("nightly") as lease:
+    lock = app.lock("nightly")
+    with lock as lease:
         pid = os.fork()
         if pid == 0:
             answer = b"?"
@@ -183,6 +184,7 @@ def test_a_forked_child_neither_holds_nor_releases_its_parents_lock(app: App) ->
                     app.lock("nightly").__enter__()
                 except NotAcquired:
                     answer += b"refused"
+                lock.__exit__(None, None, None)
             finally:
                 os.write(writing, answer)
                 os._exit(0)

@@ -244,6 +244,17 @@ def test_any_other_error_is_told_too_and_ends_nothing(
     assert len(lane.asked) == 2
 
 
+def test_a_holder_knows_by_its_own_clock_that_its_lease_is_over(clock: HandClock) -> None:
+    """P6: before anybody could tell it, the store included."""
+    one = held(clock)
+    clock.at = one.deadline - 1
+    one.check(clock.now())
+    clock.at += 1
+
+    with pytest.raises(LeaseLost, match="in time"):
+        one.check(clock.now())
+
+
 def test_what_is_past_its_deadline_is_not_renewed(
     renewer: Renewer, clock: HandClock, lane: FakeLane
 ) -> None:
