@@ -46,7 +46,7 @@ def awrites(app: App, other: Other) -> list[Callable[[], Any]]:
     return [
         lambda: other.aenqueue(7),
         lambda: app.aeffect("order", "7", lambda: 1),
-        lambda: app.schedules.aresume("nightly"),
+        lambda: app.schedules.apause("nightly"),
         lambda: app.runs.aretry(1),
         lambda: app.runs.acancel(1),
     ]
