@@ -68,9 +68,10 @@ def command(
         return
     if not path.exists():
         raise UsageError(f"there is nothing at {path}. Give a directory or a file.")
-    house = configured(path if path.is_dir() else path.parent)
+    directory = path if path.is_dir() else path.parent
+    house = configured(directory)
     bad = failing(fail_on or house.fail_on)
-    known_file = baseline or ((path / house.baseline) if house.baseline else None)
+    known_file = baseline or ((directory / house.baseline) if house.baseline else None)
     known = read_baseline(known_file) if known_file and not write_baseline else None
     options = Options(
         exclude=(*house.exclude, *exclude),

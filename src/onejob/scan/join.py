@@ -18,6 +18,7 @@ from onejob.scan.facts import Fact, Function, Guard, Launch, Note, Setting, Smel
 from onejob.scan.finding import Finding, Related, Verdict
 from onejob.scan.fleet import resolved
 from onejob.scan.nearby import Launches
+from onejob.scan.pooling import session_locks_behind_poolers
 from onejob.scan.registry import rule_for
 from onejob.scan.settings import adjusted
 from onejob.scan.verdict import decide, product
@@ -52,7 +53,8 @@ def join(facts: Iterable[Fact], house_guards: tuple[str, ...] = ()) -> list[Find
         guards = adjusted(trigger, guards, settings)
         findings.append(_finding(trigger, guards, launches.of(trigger)))
     findings += [_launched(launch) for launch in started if launch.reported]
-    findings += [_smelt(fact) for fact in facts if isinstance(fact, Smell)]
+    smells = [fact for fact in facts if isinstance(fact, Smell)]
+    findings += map(_smelt, (*smells, *session_locks_behind_poolers(facts)))
     return sorted(findings, key=lambda each: (each.path, each.line, each.rule, each.name))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from onejob.scan.facts import Fact, Function
 from onejob.scan.reading import SourceFile
-from onejob.scan.sources.javascript import launches, libraries, own, timers
+from onejob.scan.sources.javascript import launches, libraries, own, smells, timers
 from onejob.scan.sources.javascript.guards import guards_in
 from onejob.scan.sources.javascript.script import Script, called
 from onejob.scan.sources.javascript.script import read as parsed
@@ -34,7 +34,8 @@ def read(file: SourceFile) -> Iterable[Fact]:
     if file.path.lower().endswith(_SCREEN) and "cron" not in file.text.lower():
         return
     triggers, guards = _TRIGGERS.search(file.text), _GUARDS.search(file.text)
-    if not triggers and not guards:
+    smelly = smells.WORDS.search(file.text)
+    if not triggers and not guards and not smelly:
         return
     script = parsed(file)
     if triggers:
@@ -44,6 +45,8 @@ def read(file: SourceFile) -> Iterable[Fact]:
         yield from own.uses(script)
     if guards:
         yield from _functions(script)
+    if smelly:
+        yield from smells.find(script)
 
 
 def _functions(script: Script) -> Iterator[Function]:
