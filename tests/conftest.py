@@ -24,7 +24,8 @@ from psycopg import sql
 # here, before any folder's tests import it.
 pytest.register_assert_rewrite("onejob.testing.conformance")
 
-from servers import POSTGRES, REDIS, SERVERS, Absent, Running, Server  # noqa: E402
+from servers import MARIADB, POSTGRES, REDIS, SERVERS, Absent, Running, Server  # noqa: E402
+from servers.mariadb import drop_tables  # noqa: E402
 from servers.postgres import create_database  # noqa: E402
 
 # What the run's first process has found out, by server; workers read it from the environment.
@@ -138,6 +139,20 @@ def redis_schema(redis_url: str) -> Iterator[str]:
     with redis.Redis.from_url(redis_url) as client:
         for key in client.scan_iter(f"{{{name}}}:*", count=1_000):
             client.delete(key)
+
+
+@pytest.fixture(scope="session")
+def mariadb_url() -> str:
+    """A database on a MariaDB server, shared: use tables under ``mariadb_schema`` only."""
+    return needed(MARIADB).url
+
+
+@pytest.fixture
+def mariadb_schema(mariadb_url: str) -> Iterator[str]:
+    """A prefix of tables that no other test uses; what stands under it is dropped."""
+    name = f"t_{secrets.token_hex(6)}"
+    yield name
+    drop_tables(mariadb_url, name)
 
 
 @pytest.fixture

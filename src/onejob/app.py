@@ -53,6 +53,9 @@ KEEP_EFFECTS = Span(400 * DAY)
 #: What a drain may take beyond the grace period.
 _STOP_SECONDS = 10.0
 
+#: Stores that keep locks, fences and claims, and no runs.
+_LOCKS_ONLY = {"redis": "Redis", "mariadb": "MariaDB"}
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -209,10 +212,10 @@ class App(Definitions):
         the environment shows a fleet.
         """
         self._refuse_fleet()
-        if self._url.dialect == "redis":
+        if self._url.dialect in _LOCKS_ONLY:
             raise UnsupportedByStore(
                 "keep runs and schedules",
-                "Redis",
+                _LOCKS_ONLY[self._url.dialect],
                 instead="This version keeps locks, periods and guarded ticks there, which need no "
                 "start. For jobs use postgresql:// or sqlite:///.",
             )

@@ -51,11 +51,16 @@ def _failed_already() -> UsageError:
     )
 
 
+def _no_table(text: str, prefix: str) -> bool:
+    """Tell it by what SQLite says, or MariaDB: (1146, "Table 'db.PREFIX…' doesn't exist")."""
+    return f"no such table: {prefix}" in text or ("(1146," in text and f".{prefix}" in text)
+
+
 def _explained(error: Exception, store: Any) -> OnejobError | None:
     code = sqlstate(error)
     if code == _FAILED_ALREADY:
         return _failed_already()
-    if code in _NOT_THERE or f"no such table: {store.catalogue.prefix}" in str(error):
+    if code in _NOT_THERE or _no_table(str(error), store.catalogue.prefix):
         where = (
             f"the database of the connection given as within= (is it the App's own, {store.where}, "
             f"schema {store.catalogue.schema!r}?)"

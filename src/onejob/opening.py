@@ -11,12 +11,13 @@ from onejob.errors import UsageError
 from onejob.runtime.events import log
 
 if TYPE_CHECKING:
+    from onejob.stores.mariadb import MariadbStore
     from onejob.stores.memory.store import MemoryStore
     from onejob.stores.postgres import PostgresStore
     from onejob.stores.redis import RedisStore
     from onejob.stores.sqlite import SqliteStore
 
-    AnyStore: TypeAlias = MemoryStore | PostgresStore | RedisStore | SqliteStore
+    AnyStore: TypeAlias = MariadbStore | MemoryStore | PostgresStore | RedisStore | SqliteStore
 
 
 def open_store(url: urls.Url, schema: str) -> AnyStore:
@@ -35,6 +36,15 @@ def open_store(url: urls.Url, schema: str) -> AnyStore:
                     "pip install onejob[postgres]"
                 ) from error
             return PostgresStore(url.target, schema=schema)
+        case "mariadb":
+            try:
+                from onejob.stores.mariadb import MariadbStore
+            except ImportError as error:
+                raise UsageError(
+                    "mariadb:// and mysql:// need PyMySQL, which is not installed. Run: "
+                    "pip install onejob[mysql]"
+                ) from error
+            return MariadbStore(url.target, schema=schema, where=url.where)
         case "redis":
             try:
                 from onejob.stores.redis import RedisStore

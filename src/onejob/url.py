@@ -15,15 +15,15 @@ from urllib.parse import unquote, urlsplit
 
 from onejob.errors import UsageError
 
-Dialect = Literal["sqlite", "postgresql", "redis", "memory"]
+Dialect = Literal["sqlite", "postgresql", "mariadb", "redis", "memory"]
 
 #: What App() uses when nothing is said.
 DEFAULT = "sqlite:///onejob.db"
 
 _EXAMPLES = (
-    "sqlite:///jobs.db, postgresql://user@host:5432/database, redis://host:6379/0 or memory://"
+    "sqlite:///jobs.db, postgresql://user@host:5432/database, mariadb://user@host:3306/database, "
+    "redis://host:6379/0 or memory://"
 )
-_NOT_YET = ("mariadb", "mysql")
 _REDIS = ("redis", "rediss", "valkey", "valkeys", "redis+sentinel", "redis+cluster")
 _HOSTS = re.compile(
     r"(?:(?:[\w.~%-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?)(?:,(?:[\w.~%-]+)(?::\d{1,5})?)*"
@@ -59,9 +59,9 @@ def parse(url: object) -> Url:
             return _memory(rest)
         case known if known in _REDIS:
             return _redis(known, rest)
-        case known if known in _NOT_YET:
-            raise UsageError(f"{known}:// is not supported yet by this version. Use {_EXAMPLES}.")
-        case known if re.fullmatch(r"(?:postgresql|postgres|sqlite)\+\w+", known):
+        case "mariadb" | "mysql":
+            return _mariadb(rest)
+        case known if re.fullmatch(r"(?:postgresql|postgres|sqlite|mariadb|mysql)\+\w+", known):
             raise UsageError(
                 f"a driver in the scheme ({known}) belongs to another library. "
                 f"Write {known.partition('+')[0]}:// without it."
@@ -125,6 +125,44 @@ def _postgresql(rest: str) -> Url:
         )
     host = unquote(given.get("host") or hosts) or "the local socket"
     return Url("postgresql", f"{host}/{database}", f"postgresql://{rest}")
+
+
+def _mariadb(rest: str) -> Url:
+    unreadable = UsageError(
+        "this is not a MariaDB URL that can be read. Percent-encode what is special in user and "
+        "password (@ is %40, / is %2F, # is %23, ? is %3F): "
+        "mariadb://user:password@host:3306/database."
+    )
+    try:
+        parts = urlsplit(f"mariadb://{rest}")
+        port = parts.port
+    except ValueError:
+        raise unreadable from None
+    host = parts.netloc.rpartition("@")[2]
+    options = parts.query.split("&") if parts.query else []
+    if (
+        parts.fragment
+        or "#" in rest
+        or "@" in parts.path
+        or port == 0
+        or any(character.isspace() or not character.isprintable() for character in rest)
+        or _BAD_ESCAPE.search(rest)
+        or not _HOSTS.fullmatch(host)
+        or not all(map(_OPTION.fullmatch, options))
+    ):
+        raise unreadable
+    if "," in host:
+        raise UsageError(
+            "a MariaDB URL names one server: mariadb://user@host:3306/database. Put a proxy, or a "
+            "name that moves with the primary, in front of several."
+        )
+    database = unquote(parts.path.removeprefix("/"))
+    if not database or "/" in database:
+        raise UsageError(
+            "this MariaDB URL names no database. Write it after the host: "
+            "mariadb://user:password@host:3306/database."
+        )
+    return Url("mariadb", f"{host or '127.0.0.1'}/{database}", f"mariadb://{rest}")
 
 
 def _redis(scheme: str, rest: str) -> Url:

@@ -67,9 +67,26 @@ def test_a_url_that_cannot_be_right_is_refused(url: object) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["mariadb", "mysql"])
-def test_a_store_of_a_later_release_is_named_as_such(scheme: str) -> None:
-    with pytest.raises(UsageError, match="not supported yet by this version"):
-        parse(f"{scheme}://u:{SECRET}@localhost/shop")
+def test_mariadb_and_mysql_are_one_kind_and_show_host_and_database(scheme: str) -> None:
+    url = parse(f"{scheme}://u:{SECRET}@db.example:3307/shop?ssl_ca=/etc/ca.pem")
+
+    assert (url.dialect, url.where) == ("mariadb", "db.example:3307/shop")
+    assert SECRET not in repr(url)
+
+
+@pytest.mark.parametrize(
+    ("rest", "why"),
+    [
+        ("u@localhost", "names no database"),
+        ("u@localhost/", "names no database"),
+        ("u@a,b/shop", "names one server"),
+        ("u@localhost:port/shop", "can be read"),
+        ("u:p#x@localhost/shop", "can be read"),
+    ],
+)
+def test_a_mariadb_url_that_cannot_be_right_says_why(rest: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        parse(f"mariadb://{rest}")
 
 
 @pytest.mark.parametrize(

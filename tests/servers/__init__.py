@@ -6,12 +6,23 @@ Add a store's server in a module of its own, as a `Server`, and name it in `SERV
 
 from __future__ import annotations
 
+from servers.mariadb import MariadbServer
 from servers.postgres import PostgresServer
 from servers.redis import RedisServer
 from servers.server import Absent, Running, Server
 
 POSTGRES = PostgresServer()
 REDIS = RedisServer()
-SERVERS: tuple[Server, ...] = (POSTGRES, REDIS)
+MARIADB = MariadbServer()
+SERVERS: tuple[Server, ...] = (POSTGRES, REDIS, MARIADB)
 
-__all__ = ["POSTGRES", "REDIS", "SERVERS", "Absent", "PostgresServer", "Running", "Server"]
+__all__ = [
+    "MARIADB",
+    "POSTGRES",
+    "REDIS",
+    "SERVERS",
+    "Absent",
+    "PostgresServer",
+    "Running",
+    "Server",
+]

@@ -14,9 +14,13 @@ import psycopg
 import pytest
 
 from onejob.core.time import SECOND, Span
+from onejob.stores.mariadb import MariadbStore
 from onejob.stores.postgres import PostgresStore
 from onejob.stores.redis import RedisStore
 from onejob.stores.sqlite import SqliteStore
+from servers.mariadb import connect as connect_mariadb
+from servers.mariadb import drop_tables
+from stores.mariadb_sessions import MariadbSessions
 from stores.sessions import PostgresSessions, SqliteSessions
 
 #: Where sequences start: 2^53 + 1 is the first integer that is no double.
@@ -34,6 +38,7 @@ TABLES = (
     "waiter",
     "fence",
 )
+MARIADB_TABLES = ("lease", "lease_hand", "waiter", "fence", "ledger", "event")
 
 
 @pytest.fixture
@@ -52,6 +57,31 @@ def redis_store(redis_url: str, redis_schema: str) -> Iterator[RedisStore]:
     store = RedisStore(redis_url, schema=redis_schema)
     yield store
     store.close()
+
+
+@pytest.fixture(scope="module")
+def mariadb_tables(mariadb_url: str) -> Iterator[MariadbStore]:
+    """One set of tables for a module: making them takes longer than most tests."""
+    store = MariadbStore(mariadb_url, schema=f"t_{secrets.token_hex(6)}")
+    store.init()
+    yield store
+    store.close()
+    drop_tables(mariadb_url, store.catalogue.schema)
+
+
+@pytest.fixture
+def mariadb_store(mariadb_tables: MariadbStore, mariadb_url: str) -> Iterator[MariadbStore]:
+    yield mariadb_tables
+    with connect_mariadb(mariadb_url, autocommit=True) as connection:
+        for table in MARIADB_TABLES:
+            connection.query(f"DELETE FROM {mariadb_tables.catalogue.prefix}{table}")
+
+
+@pytest.fixture
+def mariadb_sessions(mariadb_store: MariadbStore, mariadb_url: str) -> Iterator[MariadbSessions]:
+    sessions = MariadbSessions(mariadb_store, mariadb_url)
+    yield sessions
+    sessions.close()
 
 
 @pytest.fixture(scope="module")

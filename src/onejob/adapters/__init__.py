@@ -23,6 +23,7 @@ _ADAPTERS = {
     "asyncpg.Connection": ("asyncpg", "AsyncpgWithin"),
     "asyncpg.PoolConnectionProxy": ("asyncpg", "AsyncpgWithin"),
     "aiosqlite.Connection": ("aiosqlite", "AiosqliteWithin"),
+    "pymysql.Connection": ("pymysql", "PymysqlWithin"),
     "sqlalchemy.Connection": ("sqlalchemy", "SqlalchemyWithin"),
     "sqlalchemy.Session": ("sqlalchemy", "SqlalchemyWithin"),
     "sqlalchemy.scoped_session": ("sqlalchemy", "SqlalchemyWithin"),
@@ -34,9 +35,12 @@ _ADAPTERS = {
 }
 
 _KNOWN = (
-    "a connection of psycopg, psycopg2, asyncpg, sqlite3 or aiosqlite, a connection or session of "
-    "SQLAlchemy, or a connection of Django or its alias"
+    "a connection of psycopg, psycopg2, asyncpg, sqlite3, aiosqlite or PyMySQL, a connection or "
+    "session of SQLAlchemy, or a connection of Django or its alias"
 )
+
+#: One database under the names that libraries give it.
+_SAME = {"mysql": "mariadb"}
 
 
 class Adapter(Protocol):
@@ -104,6 +108,11 @@ def sqlstate(error: BaseException | None) -> str:
             return str(code)
         error = getattr(error, "orig", None) or error.__cause__
     return ""
+
+
+def family(name: str) -> str:
+    """Return the dialect that speaks to a database of this name."""
+    return _SAME.get(name, name)
 
 
 def ordered(parameters: Mapping[str, Any]) -> Sequence[Any]:

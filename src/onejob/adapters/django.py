@@ -15,6 +15,7 @@ from django.utils.connection import (  # type: ignore[import-untyped]
     ConnectionProxy,
 )
 
+from onejob.adapters import family
 from onejob.errors import UsageError
 
 _ATOMIC = (
@@ -30,7 +31,7 @@ class DjangoWithin:
 
     def __init__(self, given: Any) -> None:
         self.connection = _connection(given)
-        self.dialect: str = self.connection.vendor
+        self.dialect: str = family(self.connection.vendor)
         self._block = self._outermost()
 
     def check(self) -> None:

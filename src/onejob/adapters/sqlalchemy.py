@@ -12,7 +12,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, exc
 from sqlalchemy.orm import Session, scoped_session
 
-from onejob.adapters import ordered
+from onejob.adapters import family, ordered
 from onejob.errors import UsageError
 
 _Style = Literal["named", "pyformat", "typed"]
@@ -24,6 +24,7 @@ _STYLES: dict[str, _Style] = {
     "asyncpg": "typed",
     "pysqlite": "named",
     "aiosqlite": "named",
+    "pymysql": "pyformat",
 }
 
 
@@ -38,8 +39,8 @@ class SqlalchemyWithin:
 
     @property
     def dialect(self) -> str:
-        """Return the database's kind, as SQLAlchemy names it."""
-        return str(self._dialect.name)
+        """Return the database's kind."""
+        return family(str(self._dialect.name))
 
     @property
     def style(self) -> _Style:

@@ -16,7 +16,7 @@ from functools import cache
 from importlib import resources
 
 from onejob.commands.command import Parameter
-from onejob.errors import UsageError
+from onejob.errors import UnsupportedByStore, UsageError
 from onejob.stores.protocol import Statement, Style
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
@@ -29,8 +29,13 @@ _NOW = {
     "postgresql": "COALESCE(CAST(:now AS bigint), "
     "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint))",
     "sqlite": ":now",
+    # Arithmetic on UTC alone: a session's time zone, and its hour that comes twice, are not asked.
+    "mariadb": "COALESCE(:now, TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', "
+    "UTC_TIMESTAMP(6)))",
 }
-_OVERRIDES = {"postgresql": None, "sqlite": "sqlite"}
+_OVERRIDES = {"postgresql": None, "sqlite": "sqlite", "mariadb": "mariadb"}
+#: A dialect that carries a part of the commands: those in its folder, and these of the base.
+_PARTS = {"mariadb": ("view_clock",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,13 @@ def statements(text: str) -> dict[str, str]:
 
 
 def _known(dialect: str, name: str) -> str:
+    if dialect in _PARTS and name not in _texts(dialect) and name in _folder("base"):
+        raise UnsupportedByStore(
+            f"carry out {name!r}",
+            "MariaDB",
+            instead="This version keeps locks, fences, periods and guarded ticks there; for runs, "
+            "schedules and effects use postgresql:// or sqlite:///.",
+        )
     if name not in _texts(dialect):
         raise UsageError(f"no command {name!r}. Known: {', '.join(sorted(_texts(dialect)))}")
     return name
@@ -99,6 +111,8 @@ def _known(dialect: str, name: str) -> str:
 def _texts(dialect: str) -> dict[str, str]:
     texts = _folder("base")
     override = _OVERRIDES[dialect]
+    if dialect in _PARTS:
+        texts = {name: texts[name] for name in _PARTS[dialect]}
     return texts if override is None else {**texts, **_folder(override)}
 
 
