@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import psycopg
 
 from onejob.cli import checks
@@ -55,3 +60,16 @@ def test_whether_a_pooler_stands_in_between_is_said() -> None:
     """C14"""
     assert "polled" in checks.pooler(True).detail
     assert checks.pooler(False).ok
+
+
+def test_the_doctor_makes_these_checks_on_a_real_server(
+    postgres_store: PostgresStore, postgres_url: str
+) -> None:
+    schema = postgres_store.catalogue.schema
+    command = Path(sys.executable).with_name("onejob")
+    arguments = ("doctor", "--url", postgres_url, "--schema", schema, "--json")
+
+    done = subprocess.run([str(command), *arguments], capture_output=True, text=True, check=False)
+
+    names = {check["name"] for check in json.loads(done.stdout)["checks"]}
+    assert names >= {"transactions", "durability", "pooler", "periods"}

@@ -166,6 +166,19 @@ def ticks(lapsed: tuple[ClaimView, ...]) -> Check:
     return Check("guarded ticks", True, detail)
 
 
+def periods(found: tuple[ClaimView, ...]) -> Check:
+    """Judge whether the work of a period was begun and left: it waits for the next who asks."""
+    if not found:
+        return Check("periods", True, "none abandoned")
+    names = _named([f"{claim.scope} {claim.key}" for claim in found])
+    return Check(
+        "periods",
+        False,
+        f"{len(found)} abandoned by whoever had begun: {names}. The next call, or the next "
+        "onejob once, takes it over.",
+    )
+
+
 def transactions(oldest: OpenTransaction | None) -> Check:
     """Judge whether somebody's open transaction keeps the server from cleaning up."""
     if oldest is None or oldest.age <= TRANSACTION_MAX:

@@ -15,7 +15,7 @@ from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import document, remark, table
 from onejob.cli.schedules import every_schedule
 from onejob.cli.text import span
-from onejob.commands import claims, views
+from onejob.commands import claims, health, views
 from onejob.core.time import Span
 from onejob.errors import StoreError
 from onejob.stores.migrate import latest
@@ -108,6 +108,19 @@ def _contents(app: App, store: AnyStore) -> list[Check]:
         # What `onejob effects` lists: claims of callers that are gone too, none under way.
         checks.effects(app.effects.unknown(limit=LISTED_MAX)),
         checks.ticks(store.run(claims.listed(claims.TICK, lapsed=True, limit=LISTED_MAX))),
+        checks.periods(store.run(claims.listed(claims.PERIOD, lapsed=True, limit=LISTED_MAX))),
+        checks.durability(store.run(health.settings())),
+        *_of_postgresql(store),
+    ]
+
+
+def _of_postgresql(store: AnyStore) -> list[Check]:
+    """Look at what only a server has: other sessions, and somebody in between."""
+    if store.dialect != "postgresql":
+        return []
+    return [
+        checks.transactions(store.run(health.oldest_transaction())),
+        checks.pooler(bool(getattr(store, "pooled", False))),
     ]
 
 
