@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -192,7 +192,7 @@ def transactions(oldest: OpenTransaction | None) -> Check:
     )
 
 
-def durability(settings: Mapping[str, str]) -> Check:
+def durability(settings: dict[str, str]) -> Check:
     """Judge whether what was committed lasts."""
     weak = [name for name in ("fsync", "synchronous_commit") if settings.get(name) == "off"]
     if settings.get("synchronous") == "0":
