@@ -178,6 +178,21 @@ def test_a_reply_that_comes_after_the_deadline_does_not_bring_the_lease_back(
     assert [m.id for m in kept.joined] == ["000", "001"]
 
 
+def test_a_lost_lease_is_left_to_lapse_so_that_handlers_hear_of_it_first(stage: Stage) -> None:
+    """P6: a word to the store would let others in while threads here still believe."""
+
+    async def scene() -> Kept:
+        stage.wire.plan("replica_renew", *[Trouble(unsent=True)] * 20)
+        kept = Kept(stage)
+        await kept.passes(13)
+        return kept
+
+    kept = stage.play(scene())
+
+    assert [id for id, _, _ in kept.lost] == ["000"]
+    assert stage.wire.count("replica_leave") == 0
+
+
 def test_a_refused_renewal_loses_at_once_and_joins_under_another_id(stage: Stage) -> None:
     async def scene() -> Kept:
         kept = Kept(stage)

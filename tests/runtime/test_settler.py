@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from onejob.commands import ledger, runs
+from onejob.commands.command import Command
 from onejob.core.effect import EntryState
 from onejob.core.run import Again, Claim, ClaimedRun, End, LeaveUnknown, Outcome, Park, Settlement
 from onejob.core.time import DAY, SECOND
@@ -271,3 +272,77 @@ def test_a_settlement_that_fails_the_look_again_is_still_finished(stage: Stage) 
 
     assert desk.settled == desk.claims
     assert stage.run(desk.claims[0].id).state == "scheduled"
+
+
+def refusing(stage: Stage, text: str) -> None:
+    """Let the store's driver fail at whatever holds this text, as at one that it cannot encode."""
+
+    def fail(command: Command[Any]) -> None:
+        if text in str(command.parameters.get("batch")):
+            raise ValueError("cannot be encoded")
+
+    stage.wire.before = fail
+
+
+def test_one_text_that_cannot_be_written_holds_up_no_other_run(stage: Stage) -> None:
+    """F19: the others are settled as they ended, and that one in other words."""
+
+    async def scene() -> Desk:
+        desk = Desk(stage, 5)
+        refusing(stage, "poison")
+        desk.settler.add(desk.claims[2], Again(SECOND, Outcome.FAILED, "poison"))
+        for place in (0, 1, 3, 4):
+            desk.settler.add(desk.claims[place], DONE)
+        await desk.settler.flushed()
+        return desk
+
+    desk = stage.play(scene())
+
+    assert sorted(desk.settled, key=lambda claim: claim.id) == desk.claims
+    states = [stage.run(claim.id).state for claim in desk.claims]
+    assert states == ["ended", "ended", "scheduled", "ended", "ended"]
+    assert "loop.error" in stage.names()
+
+
+@pytest.mark.parametrize(
+    ("settlement", "state"),
+    [
+        (End(Outcome.FAILED, error="poison"), "ended"),
+        (End(Outcome.SUCCEEDED, result="poison"), "ended"),
+        (LeaveUnknown("poison"), "unknown"),
+    ],
+)
+def test_what_cannot_be_written_ends_as_it_ended_without_its_texts(
+    stage: Stage, settlement: Settlement, state: str
+) -> None:
+    async def scene() -> Desk:
+        desk = Desk(stage)
+        refusing(stage, "poison")
+        await desk.settle(settlement)
+        return desk
+
+    desk = stage.play(scene())
+
+    [claim] = desk.claims
+    run = stage.run(claim.id)
+    assert run.state == state
+    assert "could not be written down" in (run.error or "")
+
+
+def test_a_store_that_goes_away_between_two_of_a_poisoned_batch_is_asked_again(
+    stage: Stage,
+) -> None:
+    async def scene() -> Desk:
+        desk = Desk(stage, 3)
+        refusing(stage, "poison")
+        # The batch, then the first one; the second one is cut off.
+        stage.wire.plan("run_settle", Trouble(), Trouble(unsent=True))
+        for place, error in enumerate(("a", "poison", "b")):
+            desk.settler.add(desk.claims[place], End(Outcome.FAILED, error=error))
+        await desk.settler.flushed()
+        return desk
+
+    desk = stage.play(scene())
+
+    assert sorted(desk.settled, key=lambda claim: claim.id) == desk.claims
+    assert [stage.run(claim.id).state for claim in desk.claims] == ["ended"] * 3

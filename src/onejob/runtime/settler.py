@@ -95,8 +95,9 @@ class Settler:
                 return True
             except Exception as error:  # noqa: BLE001 - told, and written down in other words
                 self._events.emit("loop.error", loop="settler", error=type(error).__name__)
-                self._pending[claim] = _without_texts(settlement)
-                locked |= await self._write({claim: self._pending[claim]})
+                # At its next turn, behind all others: it may be what no store will take at all.
+                self._pending[claim] = _without_texts(self._pending.pop(claim))
+                locked = True
         return locked
 
     async def _write(self, batch: dict[Claim, Settlement]) -> bool:
