@@ -26,6 +26,12 @@ class Effect:
 
 EFFECTS: tuple[Effect, ...] = (
     Effect(
+        "scheduler.in-master",
+        ("apscheduler", "flask-apscheduler"),
+        Verdict.HOST_ONLY,
+        "starts the scheduler in the web server's first process, of which each host has one",
+    ),
+    Effect(
         "quartz.clustered",
         ("quartz",),
         Verdict.GUARDED,

@@ -78,7 +78,9 @@ def _calls(script: Script, function: SgNode) -> Iterator[Guard]:
             yield Guard(last, Verdict.HOST_ONLY, line(call), "is of this process only")
         elif _LOCK.search(low) and not low.startswith(("un", "release", "is_locked", "block")):
             yield Guard(last, Verdict.WEAK_GUARD, line(call), _REDIS_WHY)
-        elif last in ("acquire", "using") and re.search(r"lock", callee, re.I):
+        elif last in ("acquire", "using", "enter", "run", "execute") and re.search(
+            r"lock", callee, re.I
+        ):
             yield Guard(callee, Verdict.WEAK_GUARD, line(call), _REDIS_WHY)
         elif last in ("add", "addBulk", "addJobsToQueue", "send", "enqueue"):
             yield from _job_id(call)

@@ -22,7 +22,7 @@ from onejob.scan.sources.javascript.script import (
     line_of,
     same,
 )
-from onejob.scan.syntax import children, enclosing, line, nodes
+from onejob.scan.syntax import above, children, enclosing, line, nodes
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
@@ -76,11 +76,26 @@ def fact(script: Script, node: SgNode, found: Found) -> Trigger:
         name=name,
         schedule=found.schedule,
         target=target.replace("this.", "") if re.fullmatch(r"[\w.$]{1,120}", target) else "",
-        guards=(*found.guards, *inside, *around_start(script, node)),
+        guards=(*found.guards, *inside, *around_start(script, node), *_stopped(script, node)),
         alone=found.alone,
         fires=found.fires,
         why=found.why,
     )
+
+
+def _stopped(script: Script, node: SgNode) -> Iterator[Guard]:
+    """A task that the lines after it stop again, and that nothing starts."""
+    declared = enclosing(node, "variable_declarator", *FUNCTIONS)
+    name = declared.field("name") if declared is not None else None
+    if declared is None or declared.kind() != "variable_declarator" or name is None:
+        return
+    stop, start = f"{name.text()}.stop()", f"{name.text()}.start()"
+    if stop not in script.file.text or start in script.file.text:
+        return
+    here = around(node)
+    for call in nodes(script.root, "call_expression"):
+        if call.text() == stop and around(call) == here and not list(above(call, *FUNCTIONS)):
+            yield Guard(stop, Verdict.DORMANT, line(call), "keeps it from firing")
 
 
 def _call(script: Script, node: SgNode) -> Found | None:
@@ -151,7 +166,7 @@ def _node_cron(script: Script, given: list[SgNode]) -> Found:
 
 def _sounds_like_cron(script: Script, callee: str, package: str, given: list[SgNode]) -> bool:
     """``cron.schedule(...)`` of a copy of the library, or of a module that wraps it."""
-    if len(given) < 2 or not _callable(script, given[1]):
+    if not any(_callable(script, each) for each in given[1:3]):
         return False
     if schedules.is_cron(script.text(given[0])):
         return True

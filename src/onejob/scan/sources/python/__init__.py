@@ -25,6 +25,7 @@ from onejob.scan.sources.python import (
     queues,
     scheduling,
     smells,
+    starts,
     tables,
 )
 from onejob.scan.sources.python.guards import guards_in
@@ -78,6 +79,7 @@ def read(file: SourceFile) -> Iterable[Fact]:
                     yield each
             else:
                 yield fact
+    yield from starts.started_in_master(module)
     yield from own.decorated(module, taken)
     yield from own.uses(module)
     yield from _functions(module, wanted)
@@ -86,7 +88,8 @@ def read(file: SourceFile) -> Iterable[Fact]:
 def _placed(module: Module, trigger: Trigger) -> Iterator[Fact]:
     """Return a trigger where it belongs: each row of its table, or the wrapper that it is in."""
     node = next(_at(module, trigger), None)
-    trigger = replace(trigger, guards=(*trigger.guards, *_around(module, trigger)))
+    started = starts.guards_of_start(module) if trigger.kind in starts.STARTED else ()
+    trigger = replace(trigger, guards=(*trigger.guards, *_around(module, trigger), *started))
     if node is None:
         yield trigger
         return

@@ -196,8 +196,22 @@ def _advisory(line: int, *, xact: bool) -> Guard:
     )
 
 
+def file_lock(module: Module, call: ast.Call) -> Guard | None:
+    """Return the guard that a call for a lock of a file is."""
+    name = module.name(call.func)
+    if not name.startswith(("fcntl.", "portalocker.", "msvcrt.")):
+        return None
+    if not name.endswith(("lock", "lockf")):
+        return None
+    last = name.rpartition(".")[2]
+    return Guard(last, Verdict.HOST_ONLY, call.lineno, "locks a file of this host")
+
+
 def _claims(body: Body) -> Iterator[Guard]:
     for call in body.calls:
+        locked = file_lock(body.module, call)
+        if locked is not None:
+            yield locked
         if not isinstance(call.func, ast.Attribute):
             continue
         attr, given = call.func.attr, keywords(call)
