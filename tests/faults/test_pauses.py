@@ -16,14 +16,20 @@ import pytest
 from faults.pauses.effects import Data, Landed, stale
 from faults.pauses.exercise import Place, Result, exercise
 
-STORES = ("sqlite", "postgresql", "redis")
+STORES = ("sqlite", "postgresql", "mariadb", "redis")
 #: Any other one does as well; a failure tells which.
 SEED = int(os.environ.get("ONEJOB_PAUSES_SEED", "20261130"))
 
 
 @pytest.fixture
 def places(
-    sqlite_url: str, postgres_url: str, schema: str, redis_url: str, redis_schema: str
+    sqlite_url: str,
+    postgres_url: str,
+    schema: str,
+    mariadb_url: str,
+    mariadb_schema: str,
+    redis_url: str,
+    redis_schema: str,
 ) -> dict[str, Place]:
     """Each store, with data beside it where it can be, and elsewhere for Redis."""
     import psycopg
@@ -33,6 +39,7 @@ def places(
     lying = [
         ("sqlite", sqlite_url, schema, Data(sqlite_url, "pause_")),
         ("postgresql", postgres_url, schema, Data(postgres_url, f'"{schema}".pause_')),
+        ("mariadb", mariadb_url, mariadb_schema, Data(mariadb_url, f"{mariadb_schema}_pause_")),
         ("redis", redis_url, redis_schema, Data(postgres_url, f'"{schema}".redis_')),
     ]
     return {
@@ -47,6 +54,8 @@ def judged(result: Result) -> str:
     wrong += result.misreported()
     if not result.stale(guarded=False):
         wrong.append("not even the bare write landed late: this has shown nothing")
+    if result.taken_over < result.instants // 3:
+        wrong.append("hardly anybody took over: this has shown little")
     return "\n".join([*wrong, result.told(), f"seed {SEED}"]) if wrong else ""
 
 
