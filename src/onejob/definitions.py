@@ -45,12 +45,14 @@ class Definitions:
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
         expect_within: Duration | None = None,
+        heartbeat: str | None = None,
     ) -> JobDecorator:
         """Make a function a job: ``@app.job()``. Everything is checked at once.
 
         Its name is the function's unless given, without ``/``; a second job of one name is refused.
         ``on_replica_loss`` says what becomes of a run whose replica died: retry, fail or unknown.
-        A run that has not ended ``expect_within`` after it was wanted is told as late.
+        A run that has not ended ``expect_within`` after it was wanted is told as late; a cron
+        monitor at the URL ``heartbeat`` hears of each start, success and failure.
         """
         options = JobOptions(
             queue=queue,
@@ -59,6 +61,7 @@ class Definitions:
             timeout=timeout,
             on_replica_loss=on_replica_loss,
             expect_within=expect_within,
+            heartbeat=heartbeat,
         )
         return self._decorator(name, options)
 
@@ -82,6 +85,7 @@ class Definitions:
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
         expect_within: Duration | None = None,
+        heartbeat: str | None = None,
     ) -> JobDecorator:
         """Make a function a job that fires by a cron expression, in ``tz`` (UTC where None).
 
@@ -104,6 +108,7 @@ class Definitions:
             timeout=timeout,
             on_replica_loss=on_replica_loss,
             expect_within=expect_within,
+            heartbeat=heartbeat,
         )
         timing = cron(expression, tz, on_gap=on_gap, on_fold=on_fold)
         return self._decorator(name, options, timing, schedule)
@@ -126,6 +131,7 @@ class Definitions:
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
         expect_within: Duration | None = None,
+        heartbeat: str | None = None,
     ) -> JobDecorator:
         """Make a function a job that fires at ``anchor + k * interval``, for every whole k.
 
@@ -147,6 +153,7 @@ class Definitions:
             timeout=timeout,
             on_replica_loss=on_replica_loss,
             expect_within=expect_within,
+            heartbeat=heartbeat,
         )
         return self._decorator(name, options, every(interval, anchor), schedule)
 

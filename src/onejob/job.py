@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import update_wrapper
@@ -27,6 +28,7 @@ from onejob.core.payload import Signature, fingerprint
 from onejob.core.retry import OnLoss, Retry
 from onejob.core.time import LATEST, SECOND, Duration, Span, duration, instant
 from onejob.errors import UsageError
+from onejob.heartbeat import Heartbeat, check_heartbeat
 from onejob.queue import Enqueued, enqueue
 from onejob.run import AsyncRun, Run, entered
 from onejob.runtime.attempt import Attempt
@@ -53,6 +55,7 @@ class JobOptions:
     timeout: Duration | None = None
     on_replica_loss: OnLoss = "retry"
     expect_within: Duration | None = None
+    heartbeat: str | None = None
 
     def __post_init__(self) -> None:
         check_name(self.queue, what="queue")
@@ -66,6 +69,8 @@ class JobOptions:
             raise UsageError(
                 f"on_replica_loss={self.on_replica_loss!r} must be 'retry', 'fail' or 'unknown'."
             )
+        if self.heartbeat is not None:
+            check_heartbeat(self.heartbeat)
         self.target()
 
     def target(self) -> Target:
@@ -306,6 +311,8 @@ class Handler:
         timeout = job.options.timeout
         self.timeout = None if timeout is None else duration(timeout, what="timeout")
         self._job, self._services, self._zones = job, services, zones
+        url = job.options.heartbeat
+        self._heartbeat = None if url is None else Heartbeat(check_heartbeat(url), services.events)
 
     def invoke(self, attempt: Attempt) -> Any:
         """Call the function with its decoded arguments; an async one returns its awaitable."""
@@ -317,16 +324,28 @@ class Handler:
 
     def _called(self, attempt: Attempt) -> Any:
         run, args, kwargs = self._prepared(attempt, Run)
-        with entered(run):
+        with self._beating(attempt), entered(run):
             return self._job.function(*args, **kwargs)
 
     def _awaited(self, attempt: Attempt) -> Coroutine[Any, Any, Any]:
         async def awaited() -> Any:
             run, args, kwargs = self._prepared(attempt, AsyncRun)
-            with entered(run):
+            with self._beating(attempt), entered(run):
                 return await self._job.function(*args, **kwargs)
 
         return awaited()
+
+    @contextmanager
+    def _beating(self, attempt: Attempt) -> Iterator[None]:
+        """Tell the job's monitor, if it has one, that this attempt begins, and that it completed.
+
+        Where it ends otherwise, the monitor hears once that is written down.
+        """
+        if self._heartbeat is not None:
+            self._heartbeat.begun(attempt.run.id)
+        yield
+        if self._heartbeat is not None and attempt.settled:
+            self._heartbeat.completed(attempt.run.id)
 
     def _prepared(
         self, attempt: Attempt, colour: type[Run] | type[AsyncRun]

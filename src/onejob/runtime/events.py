@@ -36,6 +36,7 @@ _LEVELS = {
     "schedule.broken": logging.ERROR,
     "schedule.left": logging.INFO,
     "clock.off": logging.WARNING,
+    "heartbeat.failed": logging.WARNING,
     "guard.failed": logging.WARNING,
     "guard.lost": logging.WARNING,
     "guard.taken_over": logging.INFO,
