@@ -11,7 +11,14 @@ from collections.abc import Iterable, Iterator
 
 from onejob.scan.facts import Fact, Function
 from onejob.scan.reading import SourceFile
-from onejob.scan.sources.javascript import launches, libraries, own, smells, timers
+from onejob.scan.sources.javascript import (
+    decorators,
+    launches,
+    libraries,
+    own,
+    smells,
+    timers,
+)
 from onejob.scan.sources.javascript.guards import guards_in
 from onejob.scan.sources.javascript.script import Script, called
 from onejob.scan.sources.javascript.script import read as parsed
@@ -39,7 +46,8 @@ def read(file: SourceFile) -> Iterable[Fact]:
         return
     script = parsed(file)
     if triggers:
-        for trigger, node in (*libraries.find(script), *timers.find(script)):
+        found = (*libraries.find(script), *decorators.find(script), *timers.find(script))
+        for trigger, node in found:
             yield own.wrapper_around(script, trigger, node) or trigger
         yield from launches.find(script)
         yield from own.uses(script)

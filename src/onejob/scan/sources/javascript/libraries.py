@@ -1,4 +1,4 @@
-"""Schedulers of JavaScript: node-cron, cron, croner, node-schedule, NestJS, agenda, BullMQ."""
+"""Schedulers of JavaScript: node-cron, cron, croner, node-schedule, agenda, BullMQ."""
 
 from __future__ import annotations
 
@@ -57,9 +57,6 @@ def find(script: Script) -> Iterator[tuple[Trigger, SgNode]]:
         found = _call(script, node)
         if found is not None:
             yield fact(script, node, found), node
-    for node in nodes(script.root, "decorator"):
-        for trigger in _decorated(script, node):
-            yield trigger, node
 
 
 def fact(script: Script, node: SgNode, found: Found) -> Trigger:
@@ -119,7 +116,7 @@ def _call(script: Script, node: SgNode) -> Found | None:
             "cron-job",
             times.expression(script, options.get("cronTime")),
             options.get("onTick"),
-            guards=_chance(script, options.get("cronTime"), node),
+            guards=drawn(script, options.get("cronTime"), node),
         )
     if last == "scheduleJob":
         return _node_schedule(script, given)
@@ -138,7 +135,7 @@ def _made(script: Script, package: str, name: str, given: list[SgNode]) -> Found
             return None
         kind = "toad-scheduler" if package == "toad-scheduler" else "cron-job"
         return Found(
-            kind, times.expression(script, when), callback, guards=_chance(script, when, when)
+            kind, times.expression(script, when), callback, guards=drawn(script, when, when)
         )
     if package == "croner" or (name == "Cron" and package in ("", "croner")):
         return _croner(script, given)
@@ -159,7 +156,7 @@ def _empty(callback: SgNode | None) -> bool:
 def _node_cron(script: Script, given: list[SgNode]) -> Found:
     options = given[2] if len(given) > 2 else None
     name = script.text(entries(script.value(options)).get("name"))
-    guards = (*limits(script, options), *_chance(script, given[0], given[0]))
+    guards = (*limits(script, options), *drawn(script, given[0], given[0]))
     callback = given[1] if len(given) > 1 else None
     return Found("node-cron", times.expression(script, given[0]), callback, name, guards)
 
@@ -183,7 +180,7 @@ def _croner(script: Script, given: list[SgNode]) -> Found | None:
     options = next((each for each in rest if entries(script.value(each))), None)
     name = script.text(entries(script.value(options)).get("name"))
     paused = entries(script.value(options)).get("paused")
-    guards = _chance(script, given[0], given[0])
+    guards = drawn(script, given[0], given[0])
     if paused is not None and paused.text() == "true":
         guards = (
             *guards,
@@ -209,7 +206,7 @@ def _node_schedule(script: Script, given: list[SgNode]) -> Found | None:
     if _ONE_SHOT.search(rule.text()) or (bound is not None and _ONE_SHOT.search(bound.text())):
         return None
     return Found(
-        "node-schedule", times.expression(script, rule), callback, name, _chance(script, rule, rule)
+        "node-schedule", times.expression(script, rule), callback, name, drawn(script, rule, rule)
     )
 
 
@@ -308,64 +305,8 @@ def _platform(script: Script, when: SgNode, callback: SgNode | None, name: str =
     )
 
 
-def _chance(script: Script, when: SgNode | None, place: SgNode) -> tuple[Guard, ...]:
+def drawn(script: Script, when: SgNode | None, place: SgNode) -> tuple[Guard, ...]:
+    """Return the guard that a schedule of clock or chance is."""
     if when is not None and times.by_chance(script, when):
         return (Guard("schedule", Verdict.PER_PROCESS_SCHEDULE, line(place)),)
     return ()
-
-
-def _decorated(script: Script, node: SgNode) -> Iterator[Trigger]:
-    call = next(iter(children(node, "call_expression")), None)
-    if call is None:
-        return
-    name = called(call)
-    package = script.imports.get(name, ("", ""))[0]
-    given = arguments(call)
-    if name == "Cron" and given:
-        schedule = times.expression(script, given[0])
-        chance = _chance(script, given[0], call)
-    elif name == "Interval" and given and package.startswith("@nestjs/"):
-        schedule, chance = times.milliseconds(script, given[-1]), ()
-    else:
-        return
-    method = node.next()
-    for _ in range(20):
-        if method is None or method.kind() == "method_definition":
-            break
-        method = method.next()
-    if method is None:
-        method = enclosing(node, "method_definition")
-    owner = enclosing(node, "class_declaration", "class")
-    named = method.field("name") if method is not None else None
-    label = named.text() if named is not None else ""
-    title = owner.field("name") if owner is not None else None
-    options = given[1] if len(given) > 1 else None
-    yield Trigger(
-        kind="nestjs-schedule",
-        path=script.path,
-        line=line(node),
-        language=script.language,
-        name=script.text(entries(script.value(options)).get("name")) or label,
-        schedule=schedule,
-        target=f"{title.text()}.{label}" if title is not None else label,
-        marks=_marks(node),
-        guards=(
-            *chance,
-            *limits(script, options),
-            *(guards_in(script, method) if method is not None else ()),
-        ),
-        confidence="high" if package.startswith("@nestjs/") else "medium",
-    )
-
-
-def _marks(node: SgNode) -> tuple[str, ...]:
-    found = []
-    for step in (node.next, node.prev):
-        each = step()
-        for _ in range(10):
-            if each is None or each.kind() not in ("decorator", "comment"):
-                break
-            if each.kind() == "decorator":
-                found.append(re.split(r"[(\s]", each.text().lstrip("@"))[0])
-            each = each.next() if step == node.next else each.prev()
-    return tuple(found)

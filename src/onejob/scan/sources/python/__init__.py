@@ -27,6 +27,7 @@ from onejob.scan.sources.python import (
     smells,
     starts,
     tables,
+    timers,
 )
 from onejob.scan.sources.python.guards import guards_in
 from onejob.scan.sources.python.module import FunctionNode, Module, keywords, parse
@@ -36,6 +37,7 @@ PATTERNS = ("*.py", "*.pyw", "#!python")
 FINDERS = (
     scheduling.find,
     loops.find,
+    timers.find,
     celery.find,
     queues.find,
     orchestrators.find,

@@ -9,26 +9,20 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from onejob.scan.facts import Guard
 from onejob.scan.finding import Verdict
+from onejob.scan.sources.python.body import Body, body_of, names_bound_to
+from onejob.scan.sources.python.locks import (
+    REDIS_WHY,
+    advisory,
+    file_lock,
+    lapsing,
+    lock_of,
+    of_this_host,
+)
 from onejob.scan.sources.python.module import FunctionNode, Module, argument, keywords
 
-_THREAD_LOCKS = ("threading.", "multiprocessing.", "asyncio.", "_thread.", "anyio.", "trio.")
-_FILE_LOCKS = re.compile(
-    r"filelock|fasteners|portalocker|lockfile|fcntl|flock|lockf|pidfile|PidFile|tendo|"
-    r"SingleInstance|zc\.lockfile|InterProcessLock|msvcrt"
-)
-_COORDINATORS = re.compile(
-    r"kazoo|etcd|consul|zookeeper|hazelcast|pysyncobj|kubernetes.*leader", re.I
-)
-_REDIS_LOCKS = re.compile(
-    r"redlock|redis_lock|aioredlock|pottery|sherlock|redis.*lock|cache\.lock", re.I
-)
-_LOCK_WORD = re.compile(
-    r"(?<![a-z])(un)?lock(ed|s|ing|er)?(?![a-z])|mutex|semaphore|exclusive", re.I
-)
 _LEADER = re.compile(
     r"(is|am|are|be|become|check|acquire|try)_?\w*(leader|master|primary)(?!_key)|leader_?election",
     re.I,
@@ -37,91 +31,15 @@ _HOST = re.compile(
     r"gethostname|getpid\(|getppid\(|parent_process\(|NODE_APP_INSTANCE|INSTANCE_(ID|NUMBER|INDEX)|CF_INSTANCE_INDEX|worker_id\(|"
     r"uwsgi\.worker_id|mule_id|['\"]HOSTNAME['\"]|platform\.node|ORDINAL|['\"]POD_NAME['\"]",
 )
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ADVISORY_XACT = re.compile(r"pg_(try_)?advisory_xact_lock", re.I)
 _ADVISORY = re.compile(r"pg_(try_)?advisory_lock|GET_LOCK\s*\(", re.I)
 _SKIP_LOCKED = re.compile(r"FOR\s+(NO\s+KEY\s+)?UPDATE\b(?P<skip>.*SKIP\s+LOCKED)?", re.I | re.S)
-_TELLS = re.compile(r"\blog|\bprint|stdout|write$|metric|count", re.I)
 _SQL_UPDATE = re.compile(r"\b(UPDATE|DELETE\s+FROM)\b.+\bWHERE\b", re.I | re.S)
 _SQL_INSERT = re.compile(r"\bINSERT\b.+\b(ON\s+CONFLICT|IGNORE)\b", re.I | re.S)
 
 #: A function of so many statements is its lock and what the lock is for.
 SMALL = 5
-_REDIS_WHY = "lapses when the job outlives it, and a failover of Redis can forget it"
 _CLAIM_WHY = "claims the row by its old state and looks at the count"
-
-
-@dataclass(frozen=True)
-class Body:
-    """One function's own nodes, and the texts in it."""
-
-    module: Module
-    function: FunctionNode
-    calls: tuple[ast.Call, ...]
-    withs: tuple[ast.With | ast.AsyncWith, ...]
-    tests: tuple[ast.expr, ...]
-    strings: tuple[ast.Constant, ...]
-
-    def tested(self, call: ast.Call) -> bool:
-        """Decide whether a condition looks at what a call answered."""
-        names = _names_bound_to(self.module, call)
-        for test in self.tests:
-            for node in ast.walk(test):
-                if node is call or (isinstance(node, ast.Name) and node.id in names):
-                    return True
-        return False
-
-    def decides(self, call: ast.Call) -> bool:
-        """Decide whether a condition on the answer does more than tell of it."""
-        names = _names_bound_to(self.module, call)
-        for test in self.tests:
-            parent = self.module.parents.get(test)
-            if not any(
-                node is call or (isinstance(node, ast.Name) and node.id in names)
-                for node in ast.walk(test)
-            ):
-                continue
-            if not isinstance(parent, ast.If) or any(map(_acts, parent.body)):
-                return True
-        return False
-
-
-def _acts(statement: ast.stmt) -> bool:
-    """Decide whether a statement does something besides logging."""
-    if isinstance(statement, ast.Return | ast.Continue | ast.Raise | ast.Break):
-        return True
-    return any(
-        isinstance(node, ast.Call) and not _TELLS.search(ast.unparse(node.func))
-        for node in ast.walk(statement)
-    )
-
-
-def body_of(module: Module, function: FunctionNode) -> Body:
-    """Collect a function's nodes, its inner functions left out unless it is a decorator."""
-    calls: list[ast.Call] = []
-    withs: list[ast.With | ast.AsyncWith] = []
-    tests: list[ast.expr] = []
-    strings: list[ast.Constant] = []
-    stack: list[ast.AST] = list(function.body)
-    while stack:
-        node = stack.pop()
-        match node:
-            case ast.Call():
-                calls.append(node)
-            case ast.With() | ast.AsyncWith():
-                withs.append(node)
-            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-                tests.append(test)
-            case ast.Assert(test=test):
-                tests.append(test)
-            case ast.Constant(value=str()):
-                strings.append(node)
-            case ast.ClassDef():
-                continue
-            case _:
-                pass
-        stack.extend(reversed(list(ast.iter_child_nodes(node))))
-    return Body(module, function, tuple(calls), tuple(withs), tuple(tests), tuple(strings))
 
 
 def guards_in(module: Module, function: FunctionNode) -> tuple[Guard, ...]:
@@ -155,58 +73,6 @@ def _encloses(body: Body, block: ast.With | ast.AsyncWith) -> bool:
     return inside is not None and len(statements) <= SMALL and not loops
 
 
-def lock_of(module: Module, node: ast.expr) -> Iterator[Guard]:
-    """Return the guard that a ``with`` item is, if it is one."""
-    made = module.maker(node)
-    said = module.name(node)
-    both = f"{said} {made}"
-    name = said.rpartition(".")[2] or "with"
-    if module.uses("onejob") and said.endswith((".lock", ".guard", ".once_per")):
-        yield Guard(f"with {name}", Verdict.GUARDED, node.lineno, "is held in onejob's store")
-    elif made.startswith(_THREAD_LOCKS):
-        if _LOCK_WORD.search(made.replace("RLock", "Lock")) or made.endswith(("Semaphore",)):
-            yield Guard(f"with {name}", Verdict.HOST_ONLY, node.lineno, "is of this process only")
-    elif _FILE_LOCKS.search(both):
-        yield Guard(f"with {name}", Verdict.HOST_ONLY, node.lineno, "is a file of this host")
-    elif "advisory" in both.lower():
-        yield _advisory(node.lineno, xact="xact" in both.lower())
-    elif _COORDINATORS.search(both):
-        yield Guard(
-            f"with {name}", Verdict.WEAK_GUARD, node.lineno, "fences nothing when a holder pauses"
-        )
-    elif _REDIS_LOCKS.search(both) or (
-        _LOCK_WORD.search(_CAMEL.sub("_", name).lower()) and isinstance(node, ast.Call)
-    ):
-        yield Guard(f"with {name}", Verdict.WEAK_GUARD, node.lineno, _REDIS_WHY)
-
-
-def _advisory(line: int, *, xact: bool) -> Guard:
-    if xact:
-        return Guard(
-            "advisory lock",
-            Verdict.NO_OVERLAP,
-            line,
-            "ends with its transaction: a replica that fires later runs again",
-        )
-    return Guard(
-        "advisory lock",
-        Verdict.WEAK_GUARD,
-        line,
-        "ends with its connection, and a replica that fires later runs again",
-    )
-
-
-def file_lock(module: Module, call: ast.Call) -> Guard | None:
-    """Return the guard that a call for a lock of a file is."""
-    name = module.name(call.func)
-    if not name.startswith(("fcntl.", "portalocker.", "msvcrt.")):
-        return None
-    if not name.endswith(("lock", "lockf")):
-        return None
-    last = name.rpartition(".")[2]
-    return Guard(last, Verdict.HOST_ONLY, call.lineno, "locks a file of this host")
-
-
 def _claims(body: Body) -> Iterator[Guard]:
     for call in body.calls:
         locked = file_lock(body.module, call)
@@ -218,10 +84,10 @@ def _claims(body: Body) -> Iterator[Guard]:
         owner = body.module.name(call.func.value).lower()
         line = call.lineno
         if attr == "add" and "cache" in owner and body.tested(call):
-            yield Guard("cache.add", Verdict.WEAK_GUARD, line, _REDIS_WHY)
+            yield Guard("cache.add", Verdict.WEAK_GUARD, line, REDIS_WHY)
         elif (attr == "set" and _true(given.get("nx"))) or attr == "setnx":
             if body.tested(call):
-                yield Guard(f"{attr} nx".removesuffix(" nx"), Verdict.WEAK_GUARD, line, _REDIS_WHY)
+                yield Guard(f"{attr} nx".removesuffix(" nx"), Verdict.WEAK_GUARD, line, REDIS_WHY)
         elif attr in ("acquire", "try_acquire", "acquire_lock", "obtain", "obtain_lock"):
             yield from _acquired(body, call)
         elif attr in ("select_for_update", "with_for_update"):
@@ -246,10 +112,10 @@ def _acquired(body: Body, call: ast.Call) -> Iterator[Guard]:
     made = body.module.maker(inner)
     if found:
         yield Guard(f"{call.func.attr}()", found[0].gives, call.lineno, found[0].why)
-    elif _FILE_LOCKS.search(made):
+    elif of_this_host(made):
         yield Guard(f"{call.func.attr}()", Verdict.HOST_ONLY, call.lineno, "is a file of this host")
-    elif _LOCK_WORD.search(_CAMEL.sub("_", f"{body.module.name(inner)} {made}").lower()):
-        yield Guard(f"{call.func.attr}()", Verdict.WEAK_GUARD, call.lineno, _REDIS_WHY)
+    elif lapsing(body.module, inner, made):
+        yield Guard(f"{call.func.attr}()", Verdict.WEAK_GUARD, call.lineno, REDIS_WHY)
 
 
 def _statements(body: Body) -> Iterator[Guard]:
@@ -263,9 +129,9 @@ def _statements(body: Body) -> Iterator[Guard]:
         if len(text) < 8:
             continue
         if _ADVISORY_XACT.search(text):
-            yield _advisory(constant.lineno, xact=True)
+            yield advisory(constant.lineno, xact=True)
         elif _ADVISORY.search(text):
-            yield _advisory(constant.lineno, xact=False)
+            yield advisory(constant.lineno, xact=False)
         elif (locked := _SKIP_LOCKED.search(text)) is not None and "SELECT" in text.upper():
             why = "takes rows that nobody else holds" if locked["skip"] else "locks its rows"
             yield Guard("FOR UPDATE", Verdict.GUARDED, constant.lineno, why)
@@ -363,26 +229,12 @@ def _filtered(module: Module, call: ast.Call) -> bool:
 
 
 def _created_is_tested(body: Body, call: ast.Call) -> bool:
-    names = _names_bound_to(body.module, call)
+    names = names_bound_to(body.module, call)
     return any(
         isinstance(node, ast.Name) and node.id in names
         for test in body.tests
         for node in ast.walk(test)
     )
-
-
-def _names_bound_to(module: Module, call: ast.Call) -> set[str]:
-    for above in module.above(call):
-        match above:
-            case ast.Assign(targets=targets):
-                return {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-            case ast.AnnAssign(target=ast.Name(id=name)) | ast.NamedExpr(target=ast.Name(id=name)):
-                return {name}
-            case ast.stmt():
-                return set()
-            case _:
-                continue
-    return set()
 
 
 def _resolved(module: Module, node: ast.expr) -> ast.AST:

@@ -1,4 +1,4 @@
-"""Loops and timers: which of them is scheduled work, which takes from a queue, which is neither.
+"""Loops: which of them is scheduled work, which takes from a queue, which is neither.
 
 A loop is scheduled work when it goes on until the program stops, waits in each turn, and does
 something else besides. It is not when it ends with an answer (polling, paging), waits only after a
@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from onejob.scan.facts import Guard, Trigger
-from onejob.scan.finding import Related, Verdict
+from onejob.scan.finding import Verdict
 from onejob.scan.sources.python import timing
-from onejob.scan.sources.python.module import FunctionNode, Module, argument
+from onejob.scan.sources.python.module import Module, argument
 from onejob.scan.sources.python.purpose import (
     consumes,
     for_itself,
@@ -24,12 +24,12 @@ from onejob.scan.sources.python.purpose import (
     interactive,
 )
 
-_STOP = re.compile(
+STOP = re.compile(
     r"stop|shut_?down|kill|exit|terminat|cancel|quit|clos|signal|interrupt|abort|halt"
     r"|teardown|disconnect",
     re.I,
 )
-_GO = re.compile(
+GO = re.compile(
     r"running|run$|_run\b|active|enabled|keep_|should_|is_alive$|started|continue|^true$", re.I
 )
 #: A loop that can also be asked for one turn is still a loop.
@@ -58,14 +58,12 @@ class Loop:
 
 
 def find(module: Module) -> Iterator[Trigger]:
-    """Return loops, re-arming timers and delayed starts of this file."""
+    """Return the loops of this file that are scheduled work, or take from a queue."""
     for node in module.loops:
         if isinstance(node, ast.While) and _endless(module, node):
             found = _judged(module, node)
             if found is not None:
                 yield found
-    yield from _timers(module)
-    yield from _delayed_starts(module)
 
 
 def _endless(module: Module, node: ast.While) -> bool:
@@ -73,16 +71,16 @@ def _endless(module: Module, node: ast.While) -> bool:
         case ast.Constant(value=value):
             return bool(value)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return bool(_STOP.search(ast.unparse(operand)))
+            return bool(STOP.search(ast.unparse(operand)))
         case ast.Compare(ops=[ast.Is() | ast.IsNot() | ast.Eq()], left=left):
-            return bool(_STOP.search(ast.unparse(left)) or _GO.search(ast.unparse(left)))
+            return bool(STOP.search(ast.unparse(left)) or GO.search(ast.unparse(left)))
         case ast.BoolOp(values=values):
             return all(
                 _endless(module, ast.While(test=value, body=[], orelse=[])) for value in values
             )
         case ast.Name() | ast.Attribute() | ast.Call():
             text = ast.unparse(node.test)
-            return bool(_GO.search(text)) and not _STOP.search(text)
+            return bool(GO.search(text)) and not STOP.search(text)
         case ast.NamedExpr():
             return False
         case _:
@@ -150,7 +148,7 @@ def _read(module: Module, node: ast.While) -> Loop:
                 # A bare return in a try or at the end is as good as a break.
                 loop.answers = loop.answers or not _nothing(value) or not stopping
             case ast.Call():
-                if _is_wait(module, each):
+                if is_wait(module, each):
                     loop.waits.append((each, failed))
                 else:
                     if not failed:
@@ -179,7 +177,7 @@ def _below(
             stopping, failed = stopping or ends, True
         case ast.If(test=test) if child is not test:
             text = ast.unparse(test)
-            stopping = stopping or any(words.search(text) for words in (_STOP, _GO, _MODE))
+            stopping = stopping or any(words.search(text) for words in (STOP, GO, _MODE))
         case _:
             pass
     return child, inner, failed, stopping
@@ -193,13 +191,14 @@ def _exits(module: Module, call: ast.Call) -> bool:
     return module.name(call.func) in ("sys.exit", "exit", "os._exit", "quit")
 
 
-def _is_wait(module: Module, call: ast.Call) -> bool:
+def is_wait(module: Module, call: ast.Call) -> bool:
+    """Decide whether a call waits for time to pass, or for the end."""
     name = module.name(call.func)
     last = name.rpartition(".")[2]
     if last in _SLEEPS or last.endswith("_sleep") or last.startswith(("sleep_", "_sleep")):
         return True
     if last in ("wait", *_WAITS) and (call.args or call.keywords):
-        return bool(_STOP.search(name) or "event" in name.lower() or "asyncio" in name) or (
+        return bool(STOP.search(name) or "event" in name.lower() or "asyncio" in name) or (
             timing.number(module, argument(call, 0, "timeout")) is not None
         )
     return False
@@ -266,7 +265,7 @@ def _works(module: Module, loop: Loop) -> bool:
         last = name.rpartition(".")[2]
         if _LOG.search(name) or name.startswith(("time.", "datetime.", "asyncio.", "random.")):
             continue
-        if last in _IDLE or _STOP.search(last):
+        if last in _IDLE or STOP.search(last):
             continue
         if "schedule" in name.lower() and last in ("run_pending", "run", "idle_seconds"):
             continue
@@ -280,99 +279,3 @@ _IDLE_WORDS = """
     get_event_loop debug info warning error exception critical log wait_for timedelta
 """
 _IDLE = frozenset(_IDLE_WORDS.split())
-
-
-def _timers(module: Module) -> Iterator[Trigger]:
-    for call in module.calls:
-        name = module.name(call.func)
-        if name.endswith("threading.Timer") or name == "Timer":
-            again = argument(call, 1, "function")
-            period = argument(call, 0, "interval")
-        elif name.endswith((".call_later", ".enter")) and len(call.args) > 1:
-            again = call.args[1] if name.endswith("call_later") else argument(call, 2, "action")
-            period = call.args[0]
-        else:
-            continue
-        function = module.function_of(call)
-        if function is None or again is None or _sometimes(module, call):
-            continue
-        target = module.name(again).rpartition(".")[2]
-        outer = module.function_of(function)
-        around = {function.name, outer.name if outer else ""}
-        started = module.local(target)
-        if target not in around and not (
-            started is not None and _calls(module, started, function.name)
-        ):
-            continue
-        own = for_itself(module, function, [])
-        yield Trigger(
-            kind="timer",
-            path=module.path,
-            line=function.lineno,
-            language="python",
-            name=function.name,
-            schedule=timing.span(module, period),
-            target=module.qualified(function),
-            marks=module.marks(function),
-            guards=(Guard(own, Verdict.PER_PROCESS_OK, function.lineno, "serves its own process"),)
-            if own
-            else (),
-            related=(Related(module.path, call.lineno, "arms itself again"),)
-            if call.lineno != function.lineno
-            else (),
-        )
-
-
-def _sometimes(module: Module, call: ast.Call) -> bool:
-    """Decide whether a timer is armed only under a condition that says nothing of stopping."""
-    for above in module.above(call):
-        if isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            return False
-        if isinstance(above, ast.ExceptHandler):
-            return True
-        if isinstance(above, ast.If):
-            text = ast.unparse(above.test)
-            return not (_STOP.search(text) or _GO.search(text))
-    return False
-
-
-def _calls(module: Module, function: FunctionNode, name: str) -> bool:
-    return any(
-        isinstance(node, ast.Call) and module.name(node.func).rpartition(".")[2] == name
-        for node in ast.walk(function)
-    )
-
-
-_STARTS = re.compile(r"start|startup|lifespan|init|main|setup|run|ready|boot|create_app", re.I)
-_TIMED = re.compile(r"schedul|daily|hourly|nightly|weekly|cron|period|midnight|recurr", re.I)
-
-
-def _delayed_starts(module: Module) -> Iterator[Trigger]:
-    """``create_task(schedule_daily())`` where that sleeps until a time that it works out."""
-    for call in module.calls:
-        name = module.name(call.func)
-        if name.rpartition(".")[2] not in ("create_task", "ensure_future", "start_soon"):
-            continue
-        started = argument(call, 0, "coro", "coro_or_future", "func")
-        function = module.function_of(call)
-        if not isinstance(started, ast.Call) or started.args or function is None:
-            continue
-        target = module.local(module.name(started.func))
-        if target is None or not _STARTS.search(function.name) or not _TIMED.search(target.name):
-            continue
-        inner = list(ast.walk(target))
-        sleeps = [n for n in inner if isinstance(n, ast.Call) and _is_wait(module, n)]
-        if not sleeps or any(isinstance(node, ast.While) for node in inner):
-            continue
-        yield Trigger(
-            kind="asyncio-loop",
-            path=module.path,
-            line=call.lineno,
-            language="python",
-            name=target.name,
-            schedule="at a time that the code works out",
-            target=module.qualified(target),
-            marks=module.marks(target),
-            confidence="medium",
-            why="every process that starts this waits for the same time and does the work",
-        )

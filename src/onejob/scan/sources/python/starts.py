@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from onejob.scan.facts import Guard, Setting
 from onejob.scan.finding import Verdict
-from onejob.scan.sources.python.guards import file_lock, guards_in
+from onejob.scan.sources.python.guards import guards_in
+from onejob.scan.sources.python.locks import file_lock
 from onejob.scan.sources.python.module import Module
 
 #: Jobs of these are fired by an object that is started somewhere.
