@@ -20,7 +20,7 @@ from onejob.commands.claims import ClaimView
 from onejob.guards import Guard
 
 PROGRAMS = Path(__file__).parent / "programs"
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 40
 
 
 @dataclass(frozen=True, slots=True)
