@@ -3,16 +3,19 @@
     python docs/generate.py             # write
     python docs/generate.py --check     # exit 1 where something written is out of date
 
-Generated: docs/reference/cli.md, docs/reference/errors.md, the table of commands in README.md, and
+Generated: cli.md, errors.md and scan.md in docs/reference, the table of commands in README.md, and
 the table of guards in docs/guarantees.md.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,8 @@ from onejob import errors
 from onejob.cli.failure import exit_code
 from onejob.cli.root import COMMANDS, root
 from onejob.effect import EffectFailed
+from onejob.scan import finding
+from onejob.scan.registry import all_rules
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 96
@@ -117,6 +122,52 @@ def carried(error: type[errors.OnejobError]) -> str:
     return " · fields " + ", ".join(f"`.{name}`" for name in names)
 
 
+def scan_rules() -> str:
+    """Return the page of every rule of the scanner, from the docstrings of their files."""
+    verdicts = [f"| `{verdict}` | {says} |" for verdict, says in meanings().items()]
+    parts = [
+        NOTE,
+        "# What `onejob scan` looks for",
+        "Verdicts, worst first:",
+        "\n".join(["| verdict | means |", "|---|---|", *verdicts]),
+        "A rule is named by its code or its name (`--only OJ103`, `--explain timer-loop`). A"
+        " comment allows one where it gives a reason, on the line or above it:"
+        " `onejob: allow timer-loop: each replica has a cache of its own`.",
+    ]
+    for rule in all_rules():
+        _, _, body = rule.page.partition("\n\n")
+        parts += [f"## {rule.code} {rule.name}", *sections(body)]
+    return "\n\n".join(parts) + "\n"
+
+
+def sections(body: str) -> Iterator[str]:
+    """Return a rule's sections: a heading in bold, its text, its example as a block."""
+    for section in re.split(r"\n(?=\S)", body):
+        heading, _, text = section.partition("\n")
+        text = inspect.cleandoc(text)
+        if text.startswith("::"):
+            text = f"```text\n{inspect.cleandoc(text[2:])}\n```"
+        yield f"**{heading.strip()}**\n\n{text.replace('``', '`') if '```' not in text else text}"
+
+
+def meanings() -> dict[str, str]:
+    """Return what each verdict means: the text that stands under it."""
+    found: dict[str, str] = {}
+    (verdicts,) = [
+        node
+        for node in ast.parse(inspect.getsource(finding)).body
+        if isinstance(node, ast.ClassDef) and node.name == "Verdict"
+    ]
+    for before, after in pairwise(verdicts.body):
+        match before, after:
+            case (
+                ast.Assign(value=ast.Constant(value=str(name))),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[name] = " ".join(text.split())
+    return found
+
+
 def readme() -> str:
     """Return README.md with its table of commands written anew."""
     rows = [f"| `onejob {name}` | {line} |" for name, line in COMMANDS.items()]
@@ -153,6 +204,7 @@ def main(arguments: list[str]) -> int:
     wanted = {
         ROOT / "docs" / "reference" / "cli.md": cli(),
         ROOT / "docs" / "reference" / "errors.md": error_tree(),
+        ROOT / "docs" / "reference" / "scan.md": scan_rules(),
         ROOT / "README.md": readme(),
         ROOT / "docs" / "guarantees.md": guarantees(),
     }
