@@ -63,7 +63,7 @@ def test_a_bad_option_is_refused_at_the_decorator(option: dict[str, Any]) -> Non
         App("memory://").job(**option)(resize)
 
 
-@pytest.mark.parametrize("option", ["limit", "limit_by", "rate", "executor", "expect_within"])
+@pytest.mark.parametrize("option", ["limit", "limit_by", "rate", "executor"])
 def test_an_option_of_a_later_release_is_not_taken_silently(option: str) -> None:
     with pytest.raises(TypeError, match=option):
         App("memory://").job(**{option: None})
