@@ -83,9 +83,10 @@ def test_of_machines_that_run_one_command_for_one_day_one_runs_it(shop: Shop) ->
 
 
 def test_the_scheduled_time_as_the_key_is_run_once_however_often_it_is_delivered(
-    shop: Shop,
+    sqlite_shop: Shop,
 ) -> None:
     """A19: the second pod of one scheduled time exits 0 without effect."""
+    shop = sqlite_shop
     at = "2026-11-29T02:00:00Z"
     first = shop.finished("once", "mail", "--key", at, "--", *APPEND)
     second = shop.finished("once", "mail", "--key", at, "--json", "--", *APPEND)
@@ -98,8 +99,9 @@ def test_the_scheduled_time_as_the_key_is_run_once_however_often_it_is_delivered
     assert effects(shop) == 2
 
 
-def test_a_program_that_fails_gives_its_key_back_unless_told_otherwise(shop: Shop) -> None:
+def test_a_program_that_fails_gives_its_key_back_unless_told_otherwise(sqlite_shop: Shop) -> None:
     """The exit code is the program's."""
+    shop = sqlite_shop
     fail = ("sh", "-c", "exit 7")
     given_back = shop.finished("once", "mail", "--key", "1", "--", *fail)
     state = row(shop, "1")
@@ -152,8 +154,9 @@ def test_a_program_finds_token_and_key_and_no_url_and_its_streams_untouched(
         assert "s3cr3t" not in "\n".join(connection.iterdump())
 
 
-def test_without_period_or_key_only_overlap_is_excluded(shop: Shop) -> None:
+def test_without_period_or_key_only_overlap_is_excluded(sqlite_shop: Shop) -> None:
     """A22: the second is skipped while the first runs, and not afterwards."""
+    shop = sqlite_shop
     wait = "echo ran >>effects; echo begun; cat >/dev/null"
     first = subprocess.Popen(
         [*_command("once", "mail", "--"), "sh", "-c", wait],
