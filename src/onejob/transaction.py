@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 from onejob.core.time import Span
-from onejob.errors import StoreUnavailable
+from onejob.errors import StoreUnavailable, UnsupportedByStore
 from onejob.services import Services
 
 T = TypeVar("T")
@@ -22,8 +22,16 @@ async def open_transaction(
     """Open a transaction for code in this loop, and commit it at the end.
 
     On PostgreSQL through an async connection of its own. SQLite's driver has none: the transaction
-    is begun and ended in a thread, and its connection may be used in the loop.
+    is begun and ended in a thread, and its connection may be used in the loop. MariaDB's waits for
+    its server, and would stop the loop.
     """
+    if services.store.dialect == "mariadb":
+        raise UnsupportedByStore(
+            "open a transaction for code in a loop",
+            "MariaDB",
+            instead="Its driver here is PyMySQL, which is sync: hold the lock and open its "
+            "transaction in a thread (asyncio.to_thread), or check the token with app.fence.",
+        )
     if services.store.dialect == "postgresql":
         async with _postgresql(services) as connection:
             yield connection

@@ -20,7 +20,7 @@ def command(invocation: Invocation) -> None:
 @click.option(
     "--store",
     "dialect",
-    type=click.Choice(["postgresql", "sqlite"]),
+    type=click.Choice(["postgresql", "sqlite", "mariadb"]),
     default="postgresql",
     show_default=True,
     help="Whose text.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onejob.cli import checks, redis_checks
+from onejob.cli import checks, mariadb_checks, redis_checks
 from onejob.cli.checks import Check
 from onejob.cli.effects import LISTED_MAX
 from onejob.cli.failure import FINDINGS
@@ -61,6 +61,8 @@ def _examine(invocation: Invocation) -> list[Check]:
             took = Span((time.monotonic_ns() - began) // 1_000)
             if app.store.dialect == "redis":
                 return _of_redis(app, took)
+            if app.store.dialect == "mariadb":
+                return _of_mariadb(app, took)
             store: AnyStore = app.store  # type: ignore[assignment]  # memory:// was refused
             return [_connection(store, took), _schema(store), *_contents(app, store)]
     except StoreError as error:
@@ -84,6 +86,24 @@ def _of_redis(app: App, took: Span) -> list[Check]:
         redis_checks.persistence(told),
         redis_checks.eviction(told),
         redis_checks.replication(told),
+    ]
+
+
+def _of_mariadb(app: App, took: Span) -> list[Check]:
+    """There are no replicas or runs to look at; what the server keeps, and how, matters instead."""
+    from onejob.stores.mariadb import MariadbStore
+
+    store = app.store
+    assert isinstance(store, MariadbStore), "its dialect says so"
+    told = store.settings(*mariadb_checks.ASKED)
+    return [
+        Check("connection", True, f"{store.where} in {span(took)}"),
+        Check("schema", True, f"{store.catalogue.schema}, at version {latest(store.catalogue)}"),
+        checks.clock(*_clock(store)),
+        mariadb_checks.release(told),
+        mariadb_checks.durability(told),
+        mariadb_checks.writing(told),
+        mariadb_checks.replication(told),
     ]
 
 

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from onejob.cli.invocation import AnyStore
 
 
+#: What to do next, where no worker can be started.
+_NEXT = {
+    "mariadb": "This store keeps locks, fences, periods and guarded ticks. Next: onejob once NAME "
+    "-- COMMAND, or app.lock and app.guard in your code."
+}
+
+
 @click.command("init")
 @click.option("--sql", is_flag=True, help="Print the schema, with grants, instead of applying it.")
 @store_options
@@ -32,6 +39,6 @@ def command(invocation: Invocation, sql: bool) -> None:
         document({"from": done.before, "to": done.after, "applied": list(done.applied)})
     elif done.applied:
         data(f"{store.where}: tables at version {done.after}")
-        remark("Next: onejob worker MODULE:APP")
+        remark(_NEXT.get(store.dialect, "Next: onejob worker MODULE:APP"))
     else:
         data(f"{store.where}: tables at version {done.after} already, nothing to do")

@@ -11,7 +11,6 @@ from 10.6 on, MySQL from 8.0 on: both can skip locked rows and read JSON as a ta
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -20,13 +19,8 @@ import pymysql
 
 from onejob.commands.command import Command, Row
 from onejob.core.time import SECOND, Span
-from onejob.errors import (
-    LeaseLost,
-    OnejobError,
-    OutcomeUnknown,
-    SchemaMismatch,
-    StoreUnavailable,
-)
+from onejob.errors import LeaseLost, OnejobError, StoreUnavailable
+from onejob.stores import mariadb_errors as errors
 from onejob.stores import mariadb_session as session
 from onejob.stores import migrate
 from onejob.stores.catalogue import Catalogue
@@ -85,7 +79,7 @@ class MariadbStore:
                     return command.decode(_sent(connection, statements))
             except (pymysql.MySQLError, OSError) as error:
                 failures += 1
-                if failures >= ATTEMPTS or not _again(command, error, failures):
+                if failures >= ATTEMPTS or not errors.again(command, error, failures):
                     raise self._explained(command, error) from error
 
     @contextmanager
@@ -103,7 +97,7 @@ class MariadbStore:
                 yield connection
                 self._still_there(connection)
             except pymysql.MySQLError as error:
-                if session.code_of(error) in session.LOST | session.NOT_SENT:
+                if errors.code_of(error) in errors.LOST | errors.NOT_SENT:
                     raise LeaseLost("transaction", token=0, why=_ENDED) from error
                 raise
             with self._mapped("commit"):
@@ -123,7 +117,7 @@ class MariadbStore:
             try:
                 [[found]] = session.execute(connection, [text], {}, answer=0)
             except pymysql.ProgrammingError as error:
-                if session.code_of(error) == session.NO_TABLE:
+                if errors.code_of(error) == errors.NO_TABLE:
                     return None
                 raise
         return None if found is None else int(found)
@@ -186,9 +180,9 @@ class MariadbStore:
         except (pymysql.MySQLError, OSError, RuntimeError) as error:
             # RuntimeError: an authentication that needs another package.
             advice = ""
-            if session.code_of(error) == session.NO_DATABASE:
+            if errors.code_of(error) == errors.NO_DATABASE:
                 advice = "Create the database first, or name another in the URL."
-            why = session.first_line(error)
+            why = errors.first_line(error)
             raise StoreUnavailable(self.where, why, advice=advice) from error
 
     def _still_there(self, connection: Connection) -> None:
@@ -201,26 +195,18 @@ class MariadbStore:
         try:
             yield
         except (pymysql.MySQLError, OSError) as error:
-            explained = self._meant(error, unknown=what)
+            explained = self._meant(error, what)
             if explained is None:
                 raise
             raise explained from error
 
     def _explained(self, command: Command[Any], error: Exception) -> Exception:
         unsure = command.writes and not command.repeatable
-        return self._meant(error, unknown=command.name if unsure else "") or error
+        return self._meant(error, command.name if unsure else "") or error
 
-    def _meant(self, error: Exception, *, unknown: str) -> OnejobError | None:
-        """Say in our words what an error of the driver's means, in this one place."""
-        code, why = session.code_of(error), session.first_line(error)
-        if code == session.NO_TABLE:
-            return SchemaMismatch(self.where, found=None, wanted=migrate.latest(self.catalogue))
-        if code in session.LOST and unknown:
-            return OutcomeUnknown(unknown, self.where, why)
-        known = session.LOST | session.NOT_NOW | session.NOT_SENT | session.ROLLED_BACK
-        if code in known or isinstance(error, OSError):
-            return StoreUnavailable(self.where, why)
-        return None
+    def _meant(self, error: Exception, unsure_of: str) -> OnejobError | None:
+        wanted = migrate.latest(self.catalogue)
+        return errors.meaning(error, self.where, unsure_of=unsure_of, wanted=wanted)
 
 
 class MariadbLane:
@@ -301,20 +287,6 @@ def _rolled_back(connection: Connection) -> None:
         connection.rollback()
     except (pymysql.MySQLError, OSError):
         _closed(connection)
-
-
-def _again(command: Command[Any], error: Exception, failures: int) -> bool:
-    """Tell whether trying again is safe, and wait a little where others must finish first."""
-    code = session.code_of(error)
-    if code in session.ROLLED_BACK:
-        time.sleep(0.002 * failures)
-        # Whoever has waited in vain for as long as a wait may last does so twice at the most.
-        return code != 1205 or failures < 2
-    if code in session.NOT_SENT:
-        return failures < 2
-    silent = isinstance(error.__context__, TimeoutError)
-    asked_twice = command.repeatable or not command.writes
-    return failures < 2 and code in session.LOST and asked_twice and not silent
 
 
 def _bounded(connection: Connection, longest: Span) -> None:

@@ -1,4 +1,4 @@
-"""A connection to MariaDB or MySQL as our store uses it, and what its errors mean.
+"""A connection to MariaDB or MySQL as our store uses it.
 
 READ COMMITTED, so that each statement sees what has been committed by then; waits for a row's lock
 are bounded; texts that do not fit are refused and not cut, whatever the server's ``sql_mode``.
@@ -22,18 +22,6 @@ LOCK_SECONDS = 5
 #: A connection attempt, and one whole command, end after this long.
 CONNECT_SECONDS = 5
 REPLY_SECONDS = 30
-
-#: Rolled back by the server, or by us after it gave up waiting: safe to try again.
-ROLLED_BACK = {1020, 1205, 1213}
-#: Said before anything was done: no connection, no room, no rights, going down, read only.
-NOT_NOW = {1040, 1044, 1045, 1053, 1129, 1130, 1203, 1226, 1290, 1317, 1698, 1792, 1836, 1969}
-NOT_NOW |= {2002, 2003, 2005, 2026, 3024}
-#: Closed before the request could reach it.
-NOT_SENT = {0, 2006, 4031}
-#: The connection broke while the reply was awaited.
-LOST = {1927, 2013, 2014, 2027}
-NO_TABLE = 1146
-NO_DATABASE = 1049
 
 _SESSION = (
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
@@ -106,15 +94,3 @@ def hung_up(connection: Connection) -> bool:
 def usable(connection: Connection) -> bool:
     """Tell whether it can carry another command."""
     return not hung_up(connection) and not in_transaction(connection)
-
-
-def code_of(error: BaseException) -> int:
-    """Return the number of a driver's error; -1 where it has none."""
-    given = error.args[0] if error.args else -1
-    return given if isinstance(given, int) else -1
-
-
-def first_line(error: BaseException) -> str:
-    """Return what people are shown of an error of the driver's."""
-    text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    return (text.strip().splitlines() or [type(error).__name__])[0]

@@ -187,8 +187,9 @@ DELETE FROM {schema}waiter
 
 -- name: lease_fence
 -- why: no KEY SHARE, so what is locked is the row that changes hands, and renewals go on. The
--- expiry is read without a lock. In a transaction that goes on reading what it read first it may be
--- an old one: there the lock alone decides, under which nobody else can get the lease.
+-- expiry is read without a lock. In a transaction that goes on reading what it read first that may
+-- be an old one, and in one that locks what it reads it would stop renewals: there the first lock
+-- alone decides, under which nobody else can get the lease.
 -- answer
 SELECT CONVERT(h.name USING utf8mb4)
   FROM {schema}lease_hand AS h
@@ -196,12 +197,13 @@ SELECT CONVERT(h.name USING utf8mb4)
    AND h.name = :name
    AND h.token = :token
    AND h.owner = :owner
-   AND (/*M!100600 @@tx_isolation */ /*!80000 @@transaction_isolation */
-          IN ('REPEATABLE-READ', 'SERIALIZABLE')
-        OR (SELECT l.owner = :owner AND l.expires > {now}
-              FROM {schema}lease AS l
-             WHERE l.scope = h.scope
-               AND l.name = h.name))
+   AND NOT EXISTS (SELECT 1
+                     FROM {schema}lease AS l
+                    WHERE /*M!100600 @@tx_isolation */ /*!80000 @@transaction_isolation */
+                          NOT IN ('REPEATABLE-READ', 'SERIALIZABLE')
+                      AND l.scope = h.scope
+                      AND l.name = h.name
+                      AND (l.owner <> :owner OR l.expires <= {now}))
   LOCK IN SHARE MODE
 -- then
 SET @onejob_idle = :idle_limit /*M!100600 ,
