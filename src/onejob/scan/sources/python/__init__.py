@@ -103,26 +103,35 @@ def _placed(module: Module, trigger: Trigger) -> Iterator[Fact]:
 
 
 def _functions(module: Module, wanted: set[str]) -> Iterator[Function]:
+    guarded = {
+        function: guards for function in module.functions if (guards := guards_in(module, function))
+    }
+    names = {function.name for function in guarded}
     for function in module.functions:
-        guards = guards_in(module, function)
         marks = module.marks(function)
-        is_task = any(mark.rpartition(".")[2] in _TASKS for mark in marks)
-        if not guards and not is_task and function.name not in wanted:
+        asked = function.name in wanted or any(_last(mark) in _TASKS for mark in marks)
+        calls = _calls(module, function) if asked or names else ()
+        # One that calls a guarded one is stated as well: a schedule elsewhere may mean it.
+        if not asked and function not in guarded and names.isdisjoint(map(_last, calls)):
             continue
         found = Function(
             name=module.qualified(function),
             path=module.path,
             line=function.lineno,
-            guards=guards,
-            calls=_calls(module, function) if is_task or function.name in wanted else (),
+            guards=guarded.get(function, ()),
+            calls=calls,
             marks=marks,
         )
         yield found
         for decorator in function.decorator_list:
             if isinstance(decorator, ast.Call):
                 named = module.text(keywords(decorator).get("name"))
-                if named and named.rpartition(".")[2] != function.name:
+                if named and _last(named) != function.name:
                     yield replace(found, name=named)
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _calls(module: Module, function: FunctionNode) -> tuple[str, ...]:
