@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-_SCAN = "scan: finding triggers in a repository"
 _INBOX = "inbox and its consumers"
 _EXPLAIN = "explaining a unique violation"
 _REDIS = "Redis as a store"
 _MYSQL = "MariaDB and MySQL as stores"
 
 LATER = {
-    "A12": _SCAN,
-    "A16": f"{_SCAN}, embedded beat included",
-    "A21": _SCAN,
     "B08": _INBOX,
     "B09": _INBOX,
     "B10": _INBOX,
@@ -32,7 +28,6 @@ LATER = {
     "F01": "operations: the doctor names the oldest transaction",
     "F03": "operations: telling since when a replica listens",
     "F08": "operations: enqueueing goes on when NOTIFY fails",
-    "F12": _SCAN,
     "F19": "operations: the age of the oldest run that is due",
     "G02": "the dashboard",
     "G06": "operations: a server that is out of connections",

@@ -259,6 +259,6 @@ _KEYWORDS = frozenset(_KEYWORDS_WORDS.split())
 def without_comments(text: str, marks: str = "//") -> str:
     """Take comments out and keep the lines; texts that hold a comment's mark stay whole."""
     hash_too = r"|#[^\n]*" if "#" in marks else ""
-    slash_too = r"|//[^\n]*|/\*[\s\S]*?\*/" if "//" in marks else ""
+    slash_too = r"|//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)" if "//" in marks else ""
     pattern = rf"(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`[^`]*`){slash_too}{hash_too}"
     return re.sub(pattern, lambda m: m[1] if m[1] else "\n" * m[0].count("\n"), text)

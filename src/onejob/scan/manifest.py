@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DOCUMENTS_MAX = 2_000
-NODES_MAX = 200_000
+NODES_MAX = 100_000
 DEPTH_MAX = 80
 _TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{\{")
 _OPENING = re.compile(r"\{\{-?\s*(if|else|end|range|with|define|block|template|/\*)\b")
 _ENTRY = re.compile(r"(?P<key>\"[^\"]*\"|'[^']*'|[^\s#:'\"{}\[\],&*!|>%@`-][^:#]*?)\s*:(?:\s+|$)")
 _DASH = re.compile(r"-(?:\s+|$)")
+_LISTED = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^,\[\]\s][^,\[\]]*)")
 _BLOCK_TEXT = re.compile(r"[|>][+-]?\d*\s*(#.*)?$")
 
 
@@ -201,11 +202,18 @@ def _line_read(
 
 
 def _fill(node: Node, value: str) -> None:
+    """Take a value on its key's line: a text, or a flow collection that ends there."""
     node.text = _plain(value)
-    if node.text.startswith("[") and node.text.endswith("]") and "{{" not in node.text[:3]:
-        inner = re.findall(
-            r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^,\[\]\s][^,\[\]]*)", node.text[1:-1]
-        )
+    if node.text[:1] not in ("[", "{") or node.text.startswith("{{"):
+        return
+    parsed = _parsed(node.text) if not _TEMPLATE.search(node.text) else None
+    if parsed:
+        for _, child, _ in parsed[0].walk():
+            child.line = node.line
+        node.entries, node.items, node.text = parsed[0].entries, parsed[0].items, ""
+        node.keys = dict.fromkeys(node.entries, node.line)
+    elif node.text.startswith("["):
+        inner = _LISTED.findall(node.text[1:-1])
         node.items = [Node(node.line, (a or b or c).strip()) for a, b, c in inner]
         node.text = ""
 
@@ -214,4 +222,4 @@ def _plain(value: str) -> str:
     quoted = re.match(r"(?:&\w+\s+)?(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^']|'')*)')\s*(?:#.*)?$", value)
     if quoted:
         return quoted[1] if quoted[1] is not None else quoted[2]
-    return re.sub(r"\s+#.*$", "", value).strip()
+    return re.sub(r"(?:^|\s+)#.*$", "", value).strip()

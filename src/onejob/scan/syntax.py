@@ -10,11 +10,22 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from onejob.scan.facts import Fact, Note
+
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
 
-NODES_MAX = 50_000
+NODES_MAX = 20_000
 ABOVE_MAX = 200
+#: Asking a node for its parent costs as much as it is deep; no program is written as deep as this.
+DEPTH_MAX = 400
+CHAIN_MAX = 300
+UNCLOSED_MAX = 500
+FACTS_MAX = 500
+_BRACKETS = re.compile(r"[()\[\]{}]")
+_CHAIN = re.compile(rf"(?:(?:\??\.|->|::)\w+\s*\([^()\n]{{0,80}}\)\s*){{{CHAIN_MAX}}}")
+#: Type arguments in type arguments: a grammar that weighs every reading of them never ends.
+_GENERICS = re.compile(r"(?:[\w.:?]+\s*<\s*){12}|(?:<\s*){40}")
 _QUOTES = "\"'`"
 
 
@@ -22,7 +33,30 @@ def parse(text: str, language: str) -> SgNode:
     """Parse a text; a broken one gives a tree with errors in it."""
     from ast_grep_py import SgRoot
 
+    if _too_deep(text):
+        raise RecursionError(language)
     return SgRoot(text, language).root()
+
+
+def _too_deep(text: str) -> bool:
+    """Decide whether a text is made to be deep: brackets, calls on calls, comments in comments."""
+    depth = 0
+    for bracket in _BRACKETS.finditer(text):
+        depth = depth + 1 if bracket[0] in "([{" else max(0, depth - 1)
+        if depth > DEPTH_MAX:
+            return True
+    if text.count("/*") - text.count("*/") > UNCLOSED_MAX:
+        return True
+    return _CHAIN.search(text) is not None or _GENERICS.search(text) is not None
+
+
+def limited(facts: Iterable[Fact], path: str) -> Iterator[Fact]:
+    """Return the first facts of a file, and a note where there are more than people write."""
+    for count, fact in enumerate(facts):
+        if count >= FACTS_MAX:
+            yield Note(path, f"more than {FACTS_MAX} facts: the rest of the file is left out")
+            return
+        yield fact
 
 
 def nodes(root: SgNode, *kinds: str) -> list[SgNode]:

@@ -19,7 +19,7 @@ from onejob.scan.facts import Fact, Function, Guard, Setting, Trigger
 from onejob.scan.finding import Confidence, Verdict
 from onejob.scan.reading import SourceFile
 from onejob.scan.schedules import CHARACTERS_MAX, cron, every
-from onejob.scan.syntax import children, enclosing, line, literal, name_of, nodes, parse
+from onejob.scan.syntax import children, enclosing, limited, line, literal, name_of, nodes, parse
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
@@ -66,10 +66,8 @@ def read(file: SourceFile) -> Iterator[Fact]:
     if not _WORDS.search(file.text) or _FOR_PEOPLE.search(file.text):
         return
     root = parse(file.text, "csharp")
-    yield from _loops(file, root)
-    yield from _timers(file, root)
-    yield from _calls(file, root)
-    yield from _attributes(file, root)
+    for part in (_loops, _timers, _calls, _attributes):
+        yield from limited(part(file, root), file.path)
 
 
 def _around(node: SgNode) -> tuple[str, str]:
@@ -158,6 +156,7 @@ def _trigger(
 
 
 def _timers(file: SourceFile, root: SgNode) -> Iterator[Trigger]:
+    bodies = _method_bodies(root)
     for made in nodes(root, "object_creation_expression"):
         kind = made.field("type")
         if kind is None or kind.text().rpartition(".")[2] != "Timer":
@@ -176,7 +175,7 @@ def _timers(file: SourceFile, root: SgNode) -> Iterator[Trigger]:
         method, owner = _around(made)
         task = given[0] if re.fullmatch(r"[\w.]+", given[0]) and len(given) == 4 else method
         own = for_itself(task.rpartition(".")[2], owner)
-        body = _method_body(root, task.rpartition(".")[2])
+        body = bodies.get(task.rpartition(".")[2], "")
         yield _trigger(
             file,
             line(made),
@@ -188,12 +187,13 @@ def _timers(file: SourceFile, root: SgNode) -> Iterator[Trigger]:
         )
 
 
-def _method_body(root: SgNode, name: str) -> str:
+def _method_bodies(root: SgNode) -> dict[str, str]:
+    found: dict[str, str] = {}
     for method in nodes(root, "method_declaration"):
-        if name_of(method) == name:
-            body = method.field("body")
-            return without_comments(body.text()) if body is not None else ""
-    return ""
+        body = method.field("body")
+        if body is not None:
+            found.setdefault(name_of(method), without_comments(body.text()))
+    return found
 
 
 def _calls(file: SourceFile, root: SgNode) -> Iterator[Fact]:

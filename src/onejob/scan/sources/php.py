@@ -11,7 +11,7 @@ from onejob.scan.facts import Fact, Guard, Setting, Trigger
 from onejob.scan.finding import Verdict
 from onejob.scan.reading import SourceFile
 from onejob.scan.schedules import CHARACTERS_MAX, cron, every, never
-from onejob.scan.syntax import children, enclosing, line, literal, name_of, nodes, parse
+from onejob.scan.syntax import children, enclosing, limited, line, literal, name_of, nodes, parse
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
@@ -89,11 +89,10 @@ def read(file: SourceFile) -> Iterator[Fact]:
         return
     root = parse(file.text, "php")
     laravel = re.search(r"Illuminate\\|Schedule::|artisan|\$schedule\b", file.text) is not None
-    if laravel:
-        yield from _laravel(file, root)
-    yield from _symfony(file, root)
-    yield from _functions(file, root)
-    yield from _loops(file, root)
+    for part in (
+        (_laravel, _symfony, _functions, _loops) if laravel else (_symfony, _functions, _loops)
+    ):
+        yield from limited(part(file, root), file.path)
 
 
 def _calls(chain: SgNode) -> list[tuple[str, list[str], int]]:

@@ -160,6 +160,6 @@ def _line(text: str, match: re.Match[str]) -> int:
 def _without_comments(file: SourceFile) -> str:
     """Blank comments out; in other languages only lines that are comments."""
     if file.path.lower().endswith(".sql"):
-        blank = re.sub(r"/\*[\s\S]*?\*/", lambda m: "\n" * m[0].count("\n"), file.text)
+        blank = re.sub(r"/\*[\s\S]*?(?:\*/|\Z)", lambda m: "\n" * m[0].count("\n"), file.text)
         return re.sub(r"(?m)--[^\n]*$", "", blank)
     return re.sub(r"(?m)^\s*(?:#|//|\*).*$", "", file.text)

@@ -10,7 +10,7 @@ from onejob.scan.facts import Fact, Guard, Launch, Trigger
 from onejob.scan.finding import Verdict
 from onejob.scan.reading import SourceFile
 from onejob.scan.schedules import CHARACTERS_MAX, cron
-from onejob.scan.syntax import above, children, line, literal, nodes, parse
+from onejob.scan.syntax import above, children, limited, line, literal, nodes, parse
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
@@ -35,6 +35,10 @@ def read(file: SourceFile) -> Iterator[Fact]:
     """Return the schedules of a file, and services that say how many of them run."""
     if not _WORDS.search(file.text):
         return
+    yield from limited(_schedules(file), file.path)
+
+
+def _schedules(file: SourceFile) -> Iterator[Fact]:
     root = parse(file.text, "hcl")
     for node in nodes(root, *_ELEMENTS):
         key, value = _pair(node)

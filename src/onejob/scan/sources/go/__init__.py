@@ -10,6 +10,7 @@ from onejob.scan.reading import SourceFile
 from onejob.scan.sources.go.libraries import functions, libraries
 from onejob.scan.sources.go.loops import loops
 from onejob.scan.sources.go.unit import Unit
+from onejob.scan.syntax import limited
 
 PATTERNS = ("*.go",)
 
@@ -36,8 +37,8 @@ def read(file: SourceFile) -> Iterator[Fact]:
         return
     unit = Unit(file)
     if libraries_too:
-        yield from libraries(unit)
+        yield from limited(libraries(unit), file.path)
     if loops_too:
-        yield from loops(unit)
+        yield from limited(loops(unit), file.path)
     if guards_too:
         yield from functions(unit)

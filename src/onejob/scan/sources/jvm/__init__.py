@@ -9,6 +9,7 @@ from onejob.scan.facts import Fact, Setting
 from onejob.scan.reading import SourceFile
 from onejob.scan.sources.jvm import guards, triggers
 from onejob.scan.sources.jvm.methods import Unit
+from onejob.scan.syntax import limited
 
 PATTERNS = ("*.java", "*.kt", "*.kts", "application*.yml", "application*.yaml", "*.properties")
 
@@ -38,7 +39,7 @@ def read(file: SourceFile) -> Iterator[Fact]:
         return
     unit = Unit(file)
     if triggering:
-        yield from triggers.triggers(unit)
+        yield from limited(triggers.triggers(unit), file.path)
     if guarding:
         yield from guards.settings(unit)
         yield from guards.functions(unit)

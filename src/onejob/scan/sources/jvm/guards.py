@@ -32,7 +32,7 @@ def on_annotations(annotations: tuple[Annotation, ...]) -> Iterator[Guard]:
 
 def functions(unit: Unit) -> Iterator[Function]:
     """Return the methods whose bodies guard; a trigger elsewhere may call them."""
-    for method in unit.methods():
+    for method in unit.methods:
         guards = tuple(g for g in guards_in(method.body, method.line) if g.gives in _STRONG)
         kept = tuple(guard for guard in guards if guard.name != "lock")
         if kept and len(method.name) >= NAME_CHARACTERS_MIN:
@@ -48,7 +48,7 @@ def functions(unit: Unit) -> Iterator[Function]:
 
 def aspects(unit: Unit) -> Iterator[Function]:
     """Return the annotations that an aspect of this file puts a lock around."""
-    for method in unit.methods():
+    for method in unit.methods:
         around = next((a for a in method.annotations if a.name in ("Around", "Before")), None)
         if around is None:
             continue
@@ -65,7 +65,7 @@ def aspects(unit: Unit) -> Iterator[Function]:
 def _with_pointcuts(unit: Unit, expression: str) -> str:
     """Add what ``@Pointcut`` methods named in the expression say."""
     named = re.findall(r"\b(\w+)\(\)", expression)
-    for method in unit.methods() if named else ():
+    for method in unit.methods if named else ():
         for each in method.annotations:
             if each.name == "Pointcut" and method.name in named:
                 expression += " " + " ".join(each.arguments.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from onejob.scan.bodies import without_comments
@@ -77,10 +78,10 @@ class Unit:
         self.language = "kotlin" if file.path.lower().endswith((".kt", ".kts")) else "java"
         self.root = parse(file.text, self.language)
 
-    def methods(self) -> Iterator[Method]:
+    @cached_property
+    def methods(self) -> list[Method]:
         """Return every method, in order."""
-        for node in nodes(self.root, _METHODS[self.language]):
-            yield self.method(node)
+        return [self.method(node) for node in nodes(self.root, _METHODS[self.language])]
 
     def method(self, node: SgNode) -> Method:
         """Return one method's parts."""

@@ -29,7 +29,7 @@ _RANDOM = re.compile(r"\brandom\b|Math\.random|Random\(|System\.currentTimeMilli
 
 def triggers(unit: Unit) -> Iterator[Fact]:
     """Return the triggers of a file, and the functions that they run."""
-    for method in unit.methods():
+    for method in unit.methods:
         yield from _annotated(unit, method)
     for call in unit.calls():
         yield from _called(unit, call)
@@ -212,7 +212,7 @@ def _timer(unit: Unit, call: Call, schedule: str, kind: str = "java-timer") -> I
         why=why,
         confidence=confidence,
     )
-    for each in unit.methods() if task else ():
+    for each in unit.methods if task else ():
         if each.name == task:
             yield _function(unit, each)
             return

@@ -9,6 +9,7 @@ from onejob.scan.facts import Fact
 from onejob.scan.reading import SourceFile
 from onejob.scan.sources.ruby.script import Script
 from onejob.scan.sources.ruby.triggers import triggers
+from onejob.scan.syntax import limited
 
 PATTERNS = ("*.rb", "*.ru", "#!ruby")
 
@@ -22,4 +23,4 @@ _WORDS = re.compile(
 def read(file: SourceFile) -> Iterator[Fact]:
     """Return what a Ruby file starts by time."""
     if _WORDS.search(file.text):
-        yield from triggers(Script(file))
+        yield from limited(triggers(Script(file)), file.path)

@@ -38,6 +38,7 @@ def _scheduled(script: Script, text: str) -> Iterator[Trigger]:
     name = script.file.name.lower()
     clockwork = "Clockwork" in text
     rufus = "ufus" in text
+    locks, flock = tuple(_rufus_locks(text)), _flock_line(text)
     whenever = (not clockwork and name.startswith("schedule")) or "set :output" in text
     for call in script.calls:
         if clockwork and call.name == "every" and len(call.arguments) >= 2:
@@ -45,9 +46,9 @@ def _scheduled(script: Script, text: str) -> Iterator[Trigger]:
         elif call.name in _RUFUS and call.block and _is_rufus(call, rufus=rufus):
             if supervises(*called(call.node.field("block"))[:1]):
                 continue
-            yield _rufus(script, call, text)
+            yield _rufus(script, call, locks)
         elif whenever and call.name == "every" and call.block and _WHENEVER.search(call.block):
-            yield _whenever(script, call, text)
+            yield _whenever(script, call, flock)
         else:
             yield from _library(script, call)
     yield from _assigned(script)
@@ -95,8 +96,7 @@ def _trigger(
     )
 
 
-def _rufus(script: Script, call: Call, text: str) -> Trigger:
-    guards = []
+def _rufus_locks(text: str) -> Iterator[Guard]:
     for pattern, gives, why in (
         (
             _SHARED_LOCK,
@@ -108,7 +108,10 @@ def _rufus(script: Script, call: Call, text: str) -> Trigger:
         match = pattern.search(text)
         if match:
             number = text.count("\n", 0, match.start()) + 1
-            guards.append(Guard(match[0].strip(": "), gives, number, why))
+            yield Guard(match[0].strip(": "), gives, number, why)
+
+
+def _rufus(script: Script, call: Call, locks: tuple[Guard, ...]) -> Trigger:
     inside = called(call.node.field("block"))
     own = for_itself(*inside[:2]) if len(inside) <= 2 else ""
     return _trigger(
@@ -116,7 +119,7 @@ def _rufus(script: Script, call: Call, text: str) -> Trigger:
         call,
         "rufus",
         when=schedule(call.arguments[0]),
-        guards=tuple(guards),
+        guards=locks,
         alone=Verdict.PER_PROCESS_OK if own else Verdict.UNGUARDED,
         why=f"it calls {own}, which serves its own process" if own else "",
     )
@@ -136,18 +139,21 @@ def _clockwork(script: Script, call: Call) -> Trigger:
     )
 
 
-def _whenever(script: Script, call: Call, text: str) -> Trigger:
+def _flock_line(text: str) -> int:
+    """Return where every command of the file is put under a file lock; 0 for nowhere."""
+    match = re.search(r"(?m)^[ \t]*(?:set[ \t]+:job_template|job_type[ \t]).*\bflock\b", text)
+    return text.count("\n", 0, match.start()) + 1 if match else 0
+
+
+def _whenever(script: Script, call: Call, flock: int) -> Trigger:
     when = schedule(call.arguments[0]) if call.arguments else ""
     at = literal(call.option("at"))
     guards = []
     if "roles" in call.options:
         why = "limits it to hosts of these roles; two such hosts run it twice"
         guards.append(Guard("roles", Verdict.HOST_ONLY, call.line, why))
-    match = re.search(r"\bflock\b", call.block) or re.search(
-        r"^\s*set\s+:job_template.*\bflock\b|^\s*job_type\s+.*\bflock\b", text, re.MULTILINE
-    )
-    if match:
-        number = text.count("\n", 0, match.start()) + 1 if match.string is text else call.line
+    number = call.line if re.search(r"\bflock\b", call.block) else flock
+    if number:
         guards.append(Guard("flock", Verdict.HOST_ONLY, number, "locks a file on this host"))
     named = re.search(r"\b(?:rake|runner|command|script)\b\s*\(?\s*[\"']([\w:.!?]+)", call.block)
     return _trigger(
