@@ -23,5 +23,5 @@ def test_three_guarded_taskiqs_fire_each_tick_once(
         three.wait_for_effects(4, "secondly")
         three.wait_for_effects(3, "often")
 
-    assert_each_once(three, "taskiq:secondly", "secondly")
-    assert_spaced(three.effects("often"), least=0.9, most=3.0)
+    assert_each_once(three, "taskiq:secondly", "secondly", skips=False)
+    assert_spaced(three.effects("often"), least=0.6, most=4.0)
