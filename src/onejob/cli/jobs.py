@@ -22,11 +22,12 @@ def command(invocation: Invocation) -> None:
         document([{**asdict(job), "last_ended": utc(job.last_ended)} for job in found])
     elif found:
         table(
-            ("JOB", "SCHEDULED", "RUNNING", "PARKED", "UNKNOWN", "LAST ENDED", "AS"),
+            ("JOB", "SCHEDULED", "WAITING", "RUNNING", "PARKED", "UNKNOWN", "LAST ENDED", "AS"),
             [
                 (
                     job.job,
                     job.scheduled,
+                    job.waiting,
                     job.running,
                     job.parked,
                     job.unknown,

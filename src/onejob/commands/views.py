@@ -65,6 +65,7 @@ class JobView:
     unknown: int
     last_ended: int
     last_outcome: str | None
+    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ def view_jobs(tables: Tables, now: int) -> Rows:
                 states.count("parked"),
                 states.count("unknown"),
                 *max(ends, default=(0, None)),
+                states.count("waiting"),
             )
         )
     return rows

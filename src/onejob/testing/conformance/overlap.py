@@ -66,6 +66,8 @@ def test_a_queued_run_waits_behind_the_one_in_its_way(run: Run) -> None:
     )
 
     assert queued.answer == "queued"
+    [job] = run(views.jobs())
+    assert (job.running, job.waiting, job.scheduled) == (1, 1, 0)
     assert state(run, RunId(queued.run_id)) == "waiting"
     assert claim(run, joined(run), now=NOW + HOUR) == ()
     [event] = [e for e in run(views.events(schedule="nightly")) if e.kind == "tick.queued"]

@@ -59,7 +59,8 @@ WITH declared AS (
          sum(CASE WHEN state = 'scheduled' THEN 1 ELSE 0 END) AS scheduled,
          sum(CASE WHEN state = 'running' THEN 1 ELSE 0 END) AS running,
          sum(CASE WHEN state = 'parked' THEN 1 ELSE 0 END) AS parked,
-         sum(CASE WHEN state = 'unknown' THEN 1 ELSE 0 END) AS unknown
+         sum(CASE WHEN state = 'unknown' THEN 1 ELSE 0 END) AS unknown,
+         sum(CASE WHEN state = 'waiting' THEN 1 ELSE 0 END) AS waiting
     FROM {schema}run
    GROUP BY job
 ), recent AS (
@@ -75,7 +76,8 @@ SELECT named.job, CAST(COALESCE(live.scheduled, 0) AS bigint),
        (SELECT max(h.outcome)
           FROM (SELECT outcome, job, ended FROM {schema}history
                  ORDER BY id DESC LIMIT 10000) AS h
-         WHERE h.job = named.job AND h.ended = recent.ended)
+         WHERE h.job = named.job AND h.ended = recent.ended),
+       CAST(COALESCE(live.waiting, 0) AS bigint)
   FROM named
   LEFT JOIN live ON live.job = named.job
   LEFT JOIN recent ON recent.job = named.job

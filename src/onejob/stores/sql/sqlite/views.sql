@@ -8,7 +8,8 @@ WITH declared AS (
          sum(state = 'scheduled') AS scheduled,
          sum(state = 'running') AS running,
          sum(state = 'parked') AS parked,
-         sum(state = 'unknown') AS unknown
+         sum(state = 'unknown') AS unknown,
+         sum(state = 'waiting') AS waiting
     FROM {schema}run
    GROUP BY job
 ), newest AS (
@@ -21,7 +22,8 @@ WITH declared AS (
 SELECT named.job, COALESCE(live.scheduled, 0), COALESCE(live.running, 0),
        COALESCE(live.parked, 0), COALESCE(live.unknown, 0), COALESCE(recent.ended, 0),
        (SELECT max(n.outcome) FROM newest AS n
-         WHERE n.job = named.job AND n.ended = recent.ended)
+         WHERE n.job = named.job AND n.ended = recent.ended),
+       COALESCE(live.waiting, 0)
   FROM named
   LEFT JOIN live ON live.job = named.job
   LEFT JOIN recent ON recent.job = named.job
