@@ -28,6 +28,7 @@ NAMES = (
     *("start", "enqueue", "drain", "pickup", "fenced", "takeover", "idle", "memory", "ticks"),
     "arithmetic",
     "guard",
+    *("locks", "contention", "renewals"),
     "schedules",
 )
 

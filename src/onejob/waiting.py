@@ -35,6 +35,9 @@ from onejob.services import Services
 #: Threads of one process that ask for locks they wait for, at once: so many connections at most.
 ASKING: Final = 2
 
+#: Stores that have a quicker way for a lock that was given back, as nearly every one was.
+QUICK: Final = frozenset({"postgresql", "sqlite"})
+
 #: How many new names are made, on the average, before unused ones are looked for.
 TIDY_EVERY: Final = 100
 
@@ -109,6 +112,7 @@ class Asking:
         self._asked_at = services.clock.now()
         self._until = self._asked_at + wanted.wait
         self._rows_made = 0
+        self._quickly = services.store.dialect in QUICK and not wanted.protects
         #: The store counts this one among those who wait.
         self.waits = False
 
@@ -116,6 +120,15 @@ class Asking:
         """Return the question, asked from now on."""
         wanted, services = self.wanted, self._services
         self._asked_at = services.clock.now()
+        if self._quickly:
+            return leases.take(
+                services.app,
+                wanted.name,
+                owner=self.owner,
+                holder=services.owner,
+                ttl=wanted.ttl,
+                at_least=wanted.at_least,
+            )
         return leases.acquire(
             services.app,
             wanted.name,
@@ -141,6 +154,9 @@ class Asking:
     def answered(self, standing: Standing | None) -> Held | Span:
         """Return the lock, or how long to wait before the next question; raise NotAcquired."""
         wanted = self.wanted
+        if standing is None and self._quickly:
+            self._quickly = False
+            return Span(0)
         if standing is None and self._rows_made < _ROWS_MADE_MOST:
             self._rows_made += 1
             return Span(0)

@@ -27,6 +27,18 @@ LOCKS = (
         "each_change_of_holder",
     ),
     _leases(
+        "the quick way is for what was given back",
+        "                  AND owner = ''\n",
+        "",
+        "only_for_a_lock_that_was_given_back",
+    ),
+    _leases(
+        "the quick way asks for the lock that a fence keeps out",
+        "                  FOR UPDATE SKIP LOCKED)\n",
+        "                  FOR NO KEY UPDATE SKIP LOCKED)\n",
+        "quick_way_is_shut",
+    ),
+    _leases(
         "a renewal compares the token",
         "   AND l.token = given.token\n",
         "",
@@ -46,20 +58,20 @@ LOCKS = (
     ),
     _leases(
         "a release compares the token",
-        "     AND token = CAST(:token AS bigint)\n     AND owner = :owner\n  RETURNING name",
-        "     AND owner = :owner\n  RETURNING name",
+        "   AND token = CAST(:token AS bigint)\n   AND owner = :owner\nRETURNING name,",
+        "   AND owner = :owner\nRETURNING name,",
         "wrong_in_one_part",
     ),
     _leases(
         "a release compares the owner",
-        "     AND token = CAST(:token AS bigint)\n     AND owner = :owner\n  RETURNING name",
-        "     AND token = CAST(:token AS bigint)\n  RETURNING name",
+        "   AND token = CAST(:token AS bigint)\n   AND owner = :owner\nRETURNING name,",
+        "   AND token = CAST(:token AS bigint)\nRETURNING name,",
         "wrong_in_one_part or released_once",
     ),
     _leases(
         "a released lock is kept for its minimum",
-        "         expires = GREATEST({now}, hold_until),\n",
-        "         expires = {now},\n",
+        "       expires = GREATEST({now}, hold_until),\n",
+        "       expires = {now},\n",
         "kept_for_its_minimum",
     ),
     _leases(

@@ -57,6 +57,10 @@ local function row(lease)
           lease.acquired, lease.expires, lease.changed, now}
 end
 
+-- name: lease_take
+-- One script is as quick as the other: the way is lease_acquire.
+return {}
+
 -- name: lease_acquire
 -- Whoever changes the lock's hands gets a fresh token. Nobody's transaction can be in the way here,
 -- so a name that is new is taken at once. Whoever let its lease lapse is told of.

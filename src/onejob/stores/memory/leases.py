@@ -7,6 +7,35 @@ import json
 from onejob.stores.memory.tables import Lease, Rows, Tables
 
 
+def lease_take(
+    tables: Tables,
+    now: int,
+    *,
+    scope: str,
+    name: str,
+    owner: str,
+    holder: str,
+    ttl: int,
+    at_least: int,
+) -> Rows:
+    """Take a lock that was given back."""
+    lease = tables.leases.get((scope, name))
+    if lease is None or lease.owner or lease.expires > now:
+        return []
+    return lease_acquire(
+        tables,
+        now,
+        scope=scope,
+        name=name,
+        owner=owner,
+        holder=holder,
+        ttl=ttl,
+        at_least=at_least,
+        resources="[]",
+        wait=0,
+    )
+
+
 def lease_acquire(
     tables: Tables,
     now: int,

@@ -41,7 +41,7 @@ class LeaseWorld:
     def ask(self, command: Command[Any]) -> Any:
         """Carry a command out, remember a lock that it took, return the comparable answer."""
         answer = self.run(command)
-        if command.name == "lease_acquire" and answer is not None:
+        if command.name in ("lease_acquire", "lease_take") and answer is not None:
             self._named(answer.token)
             if answer.owner == command.parameters["owner"]:
                 self.grips.append(Grip(answer.scope, answer.name, answer.token, answer.owner))
@@ -106,10 +106,15 @@ class LeaseProgram:
     def _acquire(self) -> Ask:
         # Fresh mostly; now and then one that has asked before asks again.
         self._owners += self._random.random() < 0.7
+        scope, name = self._random.choice(["shop", "shop", "bank"]), self._random.choice(NAMES)
+        owner = f"owner-{self._owners}"
+        if self._random.random() < 0.2:
+            quick = leases.take(scope, name, owner=owner, holder="host:q", ttl=TTL, now=self.now)
+            return lambda world: quick
         asked = leases.acquire(
-            self._random.choice(["shop", "shop", "bank"]),
-            self._random.choice(NAMES),
-            owner=f"owner-{self._owners}",
+            scope,
+            name,
+            owner=owner,
             holder=f"host:{self._random.choice(OWNERS)}",
             ttl=self._random.choice([TTL, Span(SECOND)]),
             at_least=self._random.choice([Span(0), Span(0), Span(2 * TTL)]),

@@ -22,6 +22,7 @@ from onejob.testing.conformance import (
     overlap,
     purge,
     put,
+    quick_locks,
     retry,
     rows,
     settle,
@@ -56,6 +57,7 @@ SUBJECTS = (
     rows,
     leases,
     waiters,
+    quick_locks,
     fences,
 )
 

@@ -1,3 +1,25 @@
+-- name: lease_take
+-- The quick way, for a lock that was given back: free, and nobody's lease that lapsed. FOR UPDATE, which
+-- a fenced transaction's KEY SHARE keeps out, and skipped. The token is drawn in SET.
+UPDATE {schema}lease
+   SET token = nextval('{schema}token'),
+       owner = :owner,
+       holder = :holder,
+       resources = '[]',
+       acquired = {now},
+       hold_until = {now} + CAST(:at_least AS bigint),
+       expires = {now} + GREATEST(CAST(:ttl AS bigint), CAST(:at_least AS bigint)),
+       changed = {now}
+ WHERE scope = :scope
+   AND name = (SELECT name
+                 FROM {schema}lease
+                WHERE scope = :scope
+                  AND name = :name
+                  AND owner = ''
+                  AND expires <= {now}
+                  FOR UPDATE SKIP LOCKED)
+RETURNING scope, name, token, owner, holder, resources, acquired, expires, changed, {now}
+
 -- name: lease_acquire
 -- Free means that its time is over and that no transaction holds the row, or the fence of a resource:
 -- FOR UPDATE, which a fenced transaction's KEY SHARE keeps out, and skipped, so that nobody waits.
@@ -101,22 +123,18 @@ RETURNING l.owner
 -- name: lease_release
 -- By (token, owner): whoever lost the lock has nothing to give back. The minimum is kept. Notifies
 -- where somebody waits: a NOTIFY in every transaction would put all of them in one line.
-WITH released AS (
-  UPDATE {schema}lease
-     SET owner = '',
-         expires = GREATEST({now}, hold_until),
-         changed = {now}
-   WHERE scope = :scope
-     AND name = :name
-     AND token = CAST(:token AS bigint)
-     AND owner = :owner
-  RETURNING name
-)
-SELECT name,
-       CASE WHEN EXISTS (SELECT 1 FROM {schema}waiter
-                          WHERE scope = :scope AND name = :name AND until > {now})
-            THEN pg_notify('{schema}lock', '') END
-  FROM released
+UPDATE {schema}lease
+   SET owner = '',
+       expires = GREATEST({now}, hold_until),
+       changed = {now}
+ WHERE scope = :scope
+   AND name = :name
+   AND token = CAST(:token AS bigint)
+   AND owner = :owner
+RETURNING name,
+          CASE WHEN EXISTS (SELECT 1 FROM {schema}waiter
+                             WHERE scope = :scope AND name = :name AND until > {now})
+               THEN pg_notify('{schema}lock', '') END
 
 -- name: lease_fence
 -- The lock outlives the statement: until the caller's transaction ends nobody takes the lock over.

@@ -1,3 +1,52 @@
+-- name: lease_take
+-- why: as for lease_acquire, without what only a lapsed lease, a waiter or a resource needs
+SET @onejob_free = NULL
+-- then
+SELECT MAX(h.token) INTO @onejob_free
+  FROM {schema}lease_hand AS h
+ WHERE h.scope = :scope
+   AND h.name = :name
+   AND (SELECT l.owner = '' AND l.expires <= {now}
+          FROM {schema}lease AS l
+         WHERE l.scope = h.scope
+           AND l.name = h.name)
+   FOR UPDATE SKIP LOCKED
+-- then
+UPDATE (SELECT @onejob_free AS token
+          FROM DUAL
+         WHERE @onejob_free IS NOT NULL) AS free
+  STRAIGHT_JOIN {schema}lease_hand AS h
+    ON h.scope = :scope
+   AND h.name = :name
+  STRAIGHT_JOIN {schema}lease AS l
+    ON l.scope = h.scope
+   AND l.name = h.name
+   SET h.token = GREATEST(@onejob_free + 1, TIMESTAMPDIFF(
+                   MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(6))),
+       h.owner = :owner,
+       l.token = GREATEST(@onejob_free + 1, TIMESTAMPDIFF(
+                   MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(6))),
+       l.owner = :owner,
+       l.holder = :holder,
+       l.resources = '[]',
+       l.acquired = {now},
+       l.hold_until = {now} + :at_least,
+       l.expires = {now} + GREATEST(:ttl, :at_least),
+       l.changed = {now}
+ WHERE h.token = free.token
+   AND l.token = free.token
+   AND l.owner = ''
+   AND l.expires <= {now}
+-- then
+-- answer
+SELECT CONVERT(scope USING utf8mb4), CONVERT(name USING utf8mb4), token,
+       CONVERT(owner USING utf8mb4), holder, resources, acquired, expires, changed, {now}
+  FROM {schema}lease
+ WHERE scope = :scope
+   AND name = :name
+   AND owner = :owner
+   AND @onejob_free IS NOT NULL
+
 -- name: lease_acquire
 -- why: no data-modifying CTEs and no KEY SHARE, so the row that changes hands is one of its own,
 -- locked first and skipped where a fenced transaction holds it. What was not locked so is not

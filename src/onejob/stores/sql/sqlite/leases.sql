@@ -1,3 +1,26 @@
+-- name: lease_take
+-- why: tokens from the counter row; the write lock stands for row locks
+-- answer
+UPDATE {schema}lease
+   SET token = (SELECT value FROM {schema}counter WHERE name = 'token') + 1,
+       owner = :owner,
+       holder = :holder,
+       resources = '[]',
+       acquired = {now},
+       hold_until = {now} + :at_least,
+       expires = {now} + max(:ttl, :at_least),
+       changed = {now}
+ WHERE scope = :scope
+   AND name = :name
+   AND owner = ''
+   AND expires <= {now}
+RETURNING scope, name, token, owner, holder, resources, acquired, expires, changed, {now}
+-- then
+UPDATE {schema}counter
+   SET value = value + changes()
+ WHERE name = 'token'
+   AND changes() > 0
+
 -- name: lease_acquire
 -- why: no data-modifying CTEs, tokens from the counter row; the write lock stands for row locks
 INSERT INTO {schema}event (at, kind, job, key, token, replica, detail)

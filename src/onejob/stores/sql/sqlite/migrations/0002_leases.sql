@@ -12,7 +12,6 @@ CREATE TABLE {schema}lease (
   changed    INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (scope, name)
 ) WITHOUT ROWID;
-CREATE INDEX {schema}lease_changed ON {schema}lease (changed);
 
 CREATE TABLE {schema}waiter (
   scope  TEXT    NOT NULL,
@@ -31,7 +30,6 @@ CREATE TABLE {schema}fence (
   seen     INTEGER NOT NULL,
   PRIMARY KEY (scope, resource)
 ) WITHOUT ROWID;
-CREATE INDEX {schema}fence_seen ON {schema}fence (seen);
 
 CREATE VIEW {schema}locks AS
 SELECT scope AS app, name, token, owner <> '' AS held, holder,
