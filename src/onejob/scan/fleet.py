@@ -43,6 +43,22 @@ def _counted(launch: Launch, known: dict[str, list[Setting]]) -> Launch:
         if setting is not None:
             count = int(setting.value)
             launch = replace(launch, replicas=count, related=(*launch.related, _place(setting)))
+            launch = _judged(launch)
+    return launch
+
+
+def _judged(launch: Launch) -> Launch:
+    """Say what a number of replicas means that only another file has told."""
+    if launch.verdict is not Verdict.SINGLE:
+        return launch
+    if launch.replicas == 0:
+        return replace(launch, verdict=Verdict.DISABLED, why="is scaled to nothing")
+    if launch.replicas != 1:
+        why = f"keeps {launch.replicas} replicas of this process, and each fires"
+        return replace(launch, verdict=Verdict.MULTIPLIER, why=why)
+    if launch.rollout == "rolling":
+        why = "keeps one replica, and a rollout starts the new one before the old one ends"
+        return replace(launch, verdict=Verdict.OVERLAP_ON_DEPLOY, why=why)
     return launch
 
 

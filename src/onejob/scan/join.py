@@ -21,7 +21,7 @@ from onejob.scan.nearby import Launches
 from onejob.scan.pooling import session_locks_behind_poolers
 from onejob.scan.registry import rule_for
 from onejob.scan.settings import adjusted
-from onejob.scan.verdict import decide, product
+from onejob.scan.verdict import SURGE, decide, product
 from onejob.scan.wrappers import unwrapped
 
 _LOCKS = re.compile(
@@ -206,7 +206,9 @@ def _launched(launch: Launch) -> Finding:
         schedule="",
         guard=None,
         verdict=launch.verdict,
-        runs_per_tick=product(launch, launch.fires),
+        runs_per_tick=SURGE
+        if launch.verdict is Verdict.OVERLAP_ON_DEPLOY
+        else product(launch, launch.fires),
         rule=rule.code,
         reason=launch.why or _LAUNCH_WHY.get(launch.verdict, "starts what fires"),
         advice=rule.advise(launch.verdict),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from onejob.scan.facts import Guard, Launch, Trigger
 from onejob.scan.finding import Verdict
 
+SURGE = "1, and 2 during a rollout = 1 replica + 1 surge"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 #: Which guard speaks, when there are several: what keeps a job off first, then the strongest.
@@ -90,7 +91,7 @@ def _by_launch(trigger: Trigger, launch: Launch) -> Decision:
         return Decision(
             Verdict.OVERLAP_ON_DEPLOY,
             f"{place} keeps one replica, and a rollout starts the new one before the old one ends",
-            "1, and 2 during a rollout = 1 replica + 1 surge",
+            SURGE,
         )
     return Decision(
         Verdict.SINGLE,

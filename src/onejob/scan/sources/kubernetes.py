@@ -72,6 +72,7 @@ def _cron_job(file: SourceFile, document: Node) -> Iterator[Fact]:
     line = document.line_of("kind")
     spec = document.at("spec") or Node(line)
     schedule, computed = _schedule(spec)
+    value = re.search(r"\.Values\.([\w.]+)", spec.get("schedule"))
     pod = spec.at("jobTemplate", "spec", "template", "spec")
     yield Trigger(
         kind="k8s-cronjob" if document.get("kind") == "CronJob" else "k8s-cron-resource",
@@ -79,7 +80,7 @@ def _cron_job(file: SourceFile, document: Node) -> Iterator[Fact]:
         line=line,
         language="kubernetes",
         name=_plain(document.get("metadata", "name")),
-        schedule=schedule,
+        schedule=schedule or (f"from {value[1]}"[:60] if value else ""),
         target=" ".join(_command_words(pod)),
         guards=tuple(_cron_guards(spec, schedule)),
         fires="platform",

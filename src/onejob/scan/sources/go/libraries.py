@@ -28,6 +28,8 @@ def libraries(unit: Unit) -> Iterator[Fact]:
                 when = unit.span(call.text(0).partition("(")[2].rstrip(")"))
                 yield _trigger(unit, call, "robfig-cron", when, 1)
             case "NewJob" if unit.uses("gocron") and call.arguments:
+                if "OneTimeJob(" in call.text(0):
+                    continue
                 yield _trigger(unit, call, "gocron", _gocron(unit, call.text(0)), 1)
             case "Do" | "DoWithJobDetails" if unit.uses("gocron", "carlescere/scheduler"):
                 yield from _chained(unit, call)
@@ -118,13 +120,22 @@ def _chained(unit: Unit, call: Call) -> Iterator[Trigger]:
 def _trigger(unit: Unit, call: Call, kind: str, when: str, task: int) -> Trigger:
     body = without_comments(call.text(task))
     inline = "func(" in body
+    given = re.match(r"\w+\.NewTask\(\s*(?:\w+\.)*(\w+)", body)
     name = (
         re.search(r"([A-Za-z_]\w*)\s*(?:\{[^{}]*\}|\([^()]*\))?\s*\)?$", body)
         if not inline
         else None
     )
     called = calls_in(body) if inline else ()
-    target = name[1] if name else called[0] if called else unit.names_around(call.node)[0]
+    target = (
+        given[1]
+        if given and not inline
+        else name[1]
+        if name
+        else called[0]
+        if called
+        else unit.names_around(call.node)[0]
+    )
     guards = [*_alone(kind, call), *guards_in(body if inline else "", call.line)]
     if when and never(when):
         guards.append(Guard(when, Verdict.NEVER, call.line))

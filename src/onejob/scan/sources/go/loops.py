@@ -35,7 +35,9 @@ _KEEPS_ALIVE = re.compile(r"^\{\s*time\.Sleep\([^\n]*\)\s*\}$")
 _TAKES = re.compile(
     r"\.(?:ReceiveMessage\w*|BLPop|BRPop|XReadGroup|FetchMessage|ReadMessage|Dequeue|Receive|Poll)\("
 )
-_CONNECTIONS = re.compile(r"websocket|\bws\b|Conn\b|net\.Conn|http\.ResponseWriter|Stream_?Server")
+_CONNECTIONS = re.compile(
+    r"websocket|\bws\b|Conn\b|net\.Conn|http\.ResponseWriter|\w+_\w*Server\b|\bstream\s"
+)
 _SESSIONS = re.compile(
     r"[cC]onn(?:ect|ection)?(?:Loop|$)|[sS]ubscribe|[rR]econnect|[sS]tream|[dD]ial"
 )
@@ -212,6 +214,8 @@ def _trigger(
     called = tuple(name for name in calls_in(text) if name not in _QUIET)
     work = [name for name in called if name not in ("Stop", "Reset")]
     only = work[:1] if len(work) <= 2 else []
+    if kind == "loop" and loop is not None and not work and not guards_in(text, 0):
+        return  # it only keeps the process alive until it is told to end
     if for_a_person(function, receiver) or for_waiting(function) or supervises(function):
         return
     if kind == "loop" and loop is None:
@@ -223,9 +227,9 @@ def _trigger(
     alone = Verdict.CONSUMER if consumes else Verdict.UNGUARDED
     if _one_client(unit, call.node) or (kind == "loop" and _SESSIONS.search(function)):
         return
-    own = for_itself(function, *only, f"{receiver}_{function}", receiver) or _one_client(
-        unit, call.node
-    )
+    own = for_itself(
+        function, *only, f"{receiver}_{function}", receiver, *_package(unit)
+    ) or _one_client(unit, call.node)
     confidence: Confidence = "high" if kind == "go-ticker" else "medium"
     why = ""
     if alone is Verdict.UNGUARDED and loop is not None and _data_cases(loop):
@@ -250,6 +254,12 @@ def _trigger(
         why=why,
         confidence=confidence,
     )
+
+
+def _package(unit: Unit) -> tuple[str, ...]:
+    """Return the package's name where it says that everything in it serves the process."""
+    match = re.search(r"(?m)^package\s+(\w*(?:cache|metric|telemetry|health)\w*)", unit.file.text)
+    return (f"{match[1]}_cleanup",) if match else ()
 
 
 def _heads(loop: SgNode | None, call: Call) -> bool:
