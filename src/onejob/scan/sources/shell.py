@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from onejob.scan.facts import Fact, Trigger
+from onejob.scan.command import started
+from onejob.scan.facts import Fact, Smell, Trigger
 from onejob.scan.finding import Verdict
 from onejob.scan.launching import Place, launches
 from onejob.scan.reading import SourceFile
@@ -59,10 +60,28 @@ def _started(file: SourceFile) -> Iterator[Fact]:
         while ends_at + 1 < len(kept) and kept[ends_at].endswith("\\"):
             ends_at += 1
         command = "\n".join(kept[begins : ends_at + 1])
+        if "entrypoint" in file.name.lower():
+            yield from _without_exec(file, command, begins + 1)
         yield from launches(
             command, Place(file.path, begins + 1, "shell", words=(file.name,)), all_of_them=True
         )
         position = ends_at + 1
+
+
+def _without_exec(file: SourceFile, command: str, line: int) -> Iterator[Smell]:
+    """See an entrypoint that stays beside what it starts, and does not pass SIGTERM on."""
+    found = [each for each in started(command) if each.kind or each.fires in ("web", "worker")]
+    if found and not any(each.execs for each in found) and not command.rstrip().endswith("&"):
+        yield Smell(
+            kind="shell-as-pid-1",
+            path=file.path,
+            line=line,
+            language="shell",
+            name=found[-1].program,
+            why="an entrypoint starts it without exec: the shell stays process 1, does not pass "
+            "SIGTERM on, and a job is killed in the middle when the container stops",
+            confidence="medium",
+        )
 
 
 def _gathered(file: SourceFile) -> Iterator[Fact]:

@@ -41,6 +41,7 @@ _CONNECTIONS = re.compile(
 _SESSIONS = re.compile(
     r"[cC]onn(?:ect|ection)?(?:Loop|$)|[sS]ubscribe|[rR]econnect|[sS]tream|[dD]ial"
 )
+_OF_ONE_CLIENT = re.compile(r"(?:[cC]onn|[sS]ession|[sS]tream)$")
 _WORKER = re.compile(r"worker|process_?next|dequeue", re.IGNORECASE)
 
 
@@ -148,6 +149,8 @@ def _sleeping(unit: Unit, call: Call) -> Iterator[Trigger]:
     if call.name == "After":
         if enclosing(call.node, "communication_case") is None or _data_cases(loop):
             return
+    elif _data_cases(loop):
+        return  # events drive it; the sleep only keeps them from coming too fast
     elif text.count("time.Sleep") == 1 and not _sleeps_at_the_end(loop, call.node):
         return
     yield from _trigger(unit, call, loop, text, unit.span(call.text(0)), "loop")
@@ -225,7 +228,9 @@ def _trigger(
     worker = loop is None and bool(work) and _WORKER.search(work[0]) is not None
     consumes = worker or _TAKES.search(text) is not None
     alone = Verdict.CONSUMER if consumes else Verdict.UNGUARDED
-    if _one_client(unit, call.node) or (kind == "loop" and _SESSIONS.search(function)):
+    if _OF_ONE_CLIENT.search(receiver) or _one_client(unit, call.node):
+        return
+    if kind == "loop" and _SESSIONS.search(function):
         return
     own = for_itself(
         function, *only, f"{receiver}_{function}", receiver, *_package(unit)
