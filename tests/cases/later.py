@@ -5,7 +5,6 @@ from __future__ import annotations
 _INBOX = "inbox and its consumers"
 _EXPLAIN = "explaining a unique violation"
 _REDIS = "Redis as a store"
-_MYSQL = "MariaDB and MySQL as stores"
 
 LATER = {
     "B08": _INBOX,
@@ -14,9 +13,6 @@ LATER = {
     "B12": _INBOX,
     "C10": _REDIS,
     "C11": _REDIS,
-    "C25": _MYSQL,
-    "C27": _MYSQL,
-    "C28": _MYSQL,
     "E01": _EXPLAIN,
     "E02": _EXPLAIN,
     "E03": _EXPLAIN,

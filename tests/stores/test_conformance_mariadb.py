@@ -8,7 +8,7 @@ import pytest
 
 from onejob.stores.mariadb import MariadbStore
 from onejob.testing import conformance
-from onejob.testing.conformance import claims, fences, kept_claims, leases, spacing
+from onejob.testing.conformance import claims, fences, kept_claims, leases, quick_locks, spacing
 from onejob.testing.conformance.given import Run
 
 #: They ask for what this store does not have.
@@ -16,7 +16,9 @@ ELSEWHERE = {
     "test_kind_scope_and_key_each_tell_claims_apart": "asks for an effect as well",
     "test_the_key_of_a_run_is_never_taken_over": "needs a schedule of ours",
 }
-SUBJECTS = {module.__name__ for module in (claims, kept_claims, spacing, leases, fences)}
+SUBJECTS = {
+    module.__name__ for module in (claims, kept_claims, spacing, leases, quick_locks, fences)
+}
 
 globals().update(
     {

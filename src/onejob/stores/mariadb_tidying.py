@@ -24,7 +24,7 @@ EVERY_SECONDS = 60.0
 KEEP_FENCES = Span(400 * DAY)
 KEEP_EVENTS = Span(30 * DAY)
 
-_TAKING = frozenset({"lease_acquire", "claim_take"})
+_TAKING = frozenset({"lease_acquire", "lease_take", "claim_take"})
 
 Carry = Callable[[Command[Any], Any], Any]
 
