@@ -91,7 +91,7 @@ def test_an_enqueue_without_a_key_says_that_its_outcome_is_unknown(
     """D08: nobody can tell whether this run is there, so nobody may guess."""
     app = build(behind(proxy, place), ticking=False)
 
-    proxy.inject("run_enqueue", "reply", 1)
+    proxy.inject("run_enqueue_one", "reply", 1)
     with pytest.raises(OutcomeUnknown) as unknown:
         app.jobs["write"].enqueue()
     app.close()
@@ -107,7 +107,7 @@ def test_an_enqueue_with_a_key_is_never_unknown(fault: Fault, place: Place, prox
     app = build(behind(proxy, place), ticking=False)
     write = app.jobs["write"]
 
-    proxy.inject("run_enqueue", fault, 1)
+    proxy.inject("run_enqueue_one", fault, 1)
     answer = write.using(key="k").enqueue()
     app.close()
 

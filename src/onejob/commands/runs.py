@@ -75,27 +75,30 @@ class Known:
 def enqueue(runs: Sequence[NewRun], *, now: int | None = None) -> Command[tuple[Made, ...]]:
     """Make runs. A run whose key is known is not made and has no row in the answer.
 
-    Never updates what is there: that would hold the row until the caller's commit.
+    Never updates what is there: that would hold the row until the caller's commit. One run travels
+    by itself: unpacking a batch of one takes the server longer than inserting it.
     """
-    batch = [
-        {
-            "place": place,
-            "job": run.job,
-            "key": run.key,
-            "args": run.args,
-            "keyed": int(run.keyed),
-            "kind": run.kind.value,
-            "queue": run.queue,
-            "priority": run.priority,
-            "at": run.at,
-            "delay": run.delay,
-            "on_loss": run.on_loss,
-            "fingerprint": run.fingerprint,
-            "expect": run.expect,
-        }
-        for place, run in enumerate(runs)
-    ]
+    if len(runs) == 1:
+        return Command("run_enqueue_one", {**_columns(runs[0]), "now": now}, _made)
+    batch = [{"place": place, **_columns(run)} for place, run in enumerate(runs)]
     return Command("run_enqueue", {"batch": as_json(batch), "now": now}, _made)
+
+
+def _columns(run: NewRun) -> Parameters:
+    return {
+        "job": run.job,
+        "key": run.key,
+        "args": run.args,
+        "keyed": int(run.keyed),
+        "kind": run.kind.value,
+        "queue": run.queue,
+        "priority": run.priority,
+        "at": run.at,
+        "delay": run.delay,
+        "on_loss": run.on_loss,
+        "fingerprint": run.fingerprint,
+        "expect": run.expect,
+    }
 
 
 def by_key(kind: Kind, job: str, key: str) -> Command[Known | None]:

@@ -45,6 +45,7 @@ class Observer:
             "replica_leave": self._left,
             "replica_judge": self._judged,
             "run_enqueue": self._made,
+            "run_enqueue_one": self._made,
             "run_claim": self._claimed,
             "run_claim_alone": self._claimed_alone,
             "run_settle": self._settled,
@@ -99,7 +100,8 @@ class Observer:
             )
 
     def _made(self, _: str, given: Mapping[str, Any], answer: tuple[MadeRun, ...], __: Any) -> None:
-        batch, now = _batch(given), given["now"] or self._clock.now()
+        batch = _batch(given) if "batch" in given else [given]
+        now = given["now"] or self._clock.now()
         for made in answer:
             new = batch[made.place]
             due = max(now, (new["at"] or now) + new["delay"])

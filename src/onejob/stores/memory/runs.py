@@ -44,6 +44,11 @@ def run_enqueue(tables: Tables, now: int, *, batch: str) -> Rows:
     return made
 
 
+def run_enqueue_one(tables: Tables, now: int, **columns: Any) -> Rows:
+    """Make one run."""
+    return run_enqueue(tables, now, batch=json.dumps([{"place": 0, **columns}]))
+
+
 def run_by_key(tables: Tables, now: int, *, kind: str, job: str, key: str) -> Rows:
     """Read which run holds a key."""
     entry = tables.ledger.get((kind, job, key))

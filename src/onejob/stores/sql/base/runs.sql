@@ -36,6 +36,36 @@ SELECT given.place, made.id
   JOIN given ON given.id = made.id
  WHERE (SELECT count(*) FROM woken) >= 0
 
+-- name: run_enqueue_one
+-- The same for one run: its key, if it has one, decides whether there is anything to insert.
+WITH named AS (
+  INSERT INTO {schema}ledger (kind, scope, key, state, owner, run_id, claimed, fingerprint)
+  SELECT :kind, :job, :key, 'claimed', '', nextval('{schema}run_id'), {now}, :fingerprint
+   WHERE CAST(:keyed AS integer) = 1
+      ON CONFLICT (kind, scope, key) DO NOTHING
+  RETURNING run_id
+), wanted AS (
+  SELECT COALESCE(CAST(:at AS bigint), {now}) + CAST(:delay AS bigint) AS at
+), made AS (
+  INSERT INTO {schema}run (id, job, key, kind, keyed, queue, priority, state, due, wanted, created,
+                           on_loss, args, expect_by)
+  SELECT COALESCE((SELECT run_id FROM named), nextval('{schema}run_id')), :job, :key, :kind,
+         CAST(:keyed AS integer), :queue, CAST(:priority AS integer), 'scheduled',
+         GREATEST(wanted.at, {now}), wanted.at, {now}, :on_loss, :args,
+         CASE WHEN CAST(:expect AS bigint) > 0 THEN wanted.at + CAST(:expect AS bigint) ELSE 0 END
+    FROM wanted
+   WHERE CAST(:keyed AS integer) = 0
+      OR EXISTS (SELECT 1 FROM named)
+  RETURNING id
+), woken AS MATERIALIZED (
+  SELECT CAST(pg_notify('{schema}', '') AS text)
+   WHERE EXISTS (SELECT 1 FROM {schema}replica WHERE idle = 1 AND dead_at = 0)
+     AND EXISTS (SELECT 1 FROM made)
+)
+SELECT 0, id
+  FROM made
+ WHERE (SELECT count(*) FROM woken) >= 0
+
 -- name: run_by_key
 SELECT run_id, fingerprint
   FROM {schema}ledger

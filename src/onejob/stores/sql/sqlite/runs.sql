@@ -38,6 +38,34 @@ UPDATE {schema}counter
    SET value = value + json_array_length(:batch)
  WHERE name = 'run_id'
 
+-- name: run_enqueue_one
+-- why: no data-modifying CTEs and no sequences; inside one write transaction the steps are one.
+UPDATE {schema}counter
+   SET value = value + 1
+ WHERE name = 'run_id'
+-- then
+INSERT INTO {schema}ledger (kind, scope, key, state, owner, run_id, claimed, fingerprint)
+SELECT :kind, :job, :key, 'claimed', '',
+       (SELECT value FROM {schema}counter WHERE name = 'run_id'), {now}, :fingerprint
+ WHERE :keyed = 1
+    ON CONFLICT (kind, scope, key) DO NOTHING
+-- then
+INSERT INTO {schema}run (id, job, key, kind, keyed, queue, priority, state, due, wanted, created,
+                         on_loss, args, expect_by)
+SELECT counted.value, :job, :key, :kind, :keyed, :queue, :priority, 'scheduled',
+       max(COALESCE(:at, {now}) + :delay, {now}), COALESCE(:at, {now}) + :delay, {now}, :on_loss,
+       :args, CASE WHEN :expect > 0 THEN COALESCE(:at, {now}) + :delay + :expect ELSE 0 END
+  FROM {schema}counter AS counted
+ WHERE counted.name = 'run_id'
+   AND (:keyed = 0
+        OR EXISTS (SELECT 1
+                     FROM {schema}ledger AS l
+                    WHERE l.kind = :kind
+                      AND l.scope = :job
+                      AND l.key = :key
+                      AND l.run_id = counted.value))
+RETURNING 0, id
+
 -- name: run_claim
 -- why: one writer at a time, so nothing to skip; tokens from the counter row. CROSS JOIN keeps the
 -- probes in front and INDEXED BY the order within each, so LIMIT stops without sorting a backlog.
