@@ -36,7 +36,7 @@ from onejob.services import Services
 ASKING: Final = 2
 
 #: Stores that have a quicker way for a lock that was given back, as nearly every one was.
-QUICK: Final = frozenset({"postgresql", "sqlite"})
+QUICK: Final = frozenset({"postgresql", "sqlite", "mariadb"})
 
 #: How many new names are made, on the average, before unused ones are looked for.
 TIDY_EVERY: Final = 100
