@@ -26,6 +26,17 @@ STRONGEST = (
     Verdict.INERT_GUARD,
 )
 
+#: What a guard says of a schedule that is no question of who runs it.
+_OFF = frozenset(
+    (
+        Verdict.DISABLED,
+        Verdict.NEVER,
+        Verdict.DORMANT,
+        Verdict.PER_PROCESS_SCHEDULE,
+        Verdict.GUARDED,
+    )
+)
+
 _ALONE = {
     "process": "every process that loads this fires it, and nothing shared decides which one may",
     "scheduler": "each scheduler process fires it, and nothing stops a second one",
@@ -53,6 +64,8 @@ class Decision:
 def decide(trigger: Trigger, guards: tuple[Guard, ...], launches: tuple[Launch, ...]) -> Decision:
     """Judge a trigger by its guards, nearest first, and by the launches that start its process."""
     guard = strongest(guards)
+    if guard is not None and trigger.alone is Verdict.GUARDED and guard.gives not in _OFF:
+        guard = None  # the library's own key says more than a lock in the body
     launch = _worst(launches)
     verdict = guard.gives if guard is not None else trigger.alone
     limited = verdict is Verdict.UNGUARDED and trigger.fires in ("process", "scheduler")

@@ -43,6 +43,8 @@ KINDS = (
     "own-decorator",
     "own-cron",
     "spring-scheduled",
+    "micronaut-scheduled",
+    "quarkus-scheduled",
     "ejb-timer",
     "quartz",
     "robfig-cron",

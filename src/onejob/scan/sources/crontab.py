@@ -56,7 +56,8 @@ _HOST_LOCKS = re.compile(
 )
 _HOST_TEST = re.compile(r"hostname\b[^&|]*(?:==?|grep)|\bHOSTNAME\b[^&|]*==?")
 _SHARED_LOCKS = re.compile(r"\b(consul\s+lock|etcdctl\s+lock|cronlock|redis-lock|zklock|cronsul)\b")
-_OURS = re.compile(r"\bonejob\s+(once|trigger)\b")
+#: onejob itself, before a command.
+OURS = re.compile(r"\bonejob\s+(once|trigger)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def entry(text: str, line: int, *, user_field: bool) -> Entry | None:
 def _guards(command: str, schedule: str, line: int) -> Iterator[Guard]:
     if schedule and never(schedule):
         yield Guard(schedule, Verdict.NEVER, line)
-    if _OURS.search(command):
+    if OURS.search(command):
         yield Guard("onejob", Verdict.GUARDED, line, "lets the store decide who runs it")
     shared = _SHARED_LOCKS.search(command)
     if shared:

@@ -16,6 +16,7 @@ from onejob.scan.launching import Place, launches
 from onejob.scan.manifest import Node, documents
 from onejob.scan.reading import SourceFile
 from onejob.scan.schedules import cron, never
+from onejob.scan.sources.crontab import OURS
 from onejob.scan.sources.shell import created_jobs
 
 PATTERNS = ("*.yaml", "*.yml", "*.yaml.*", "*.yml.*", "*.tpl", "*.json")
@@ -82,7 +83,7 @@ def _cron_job(file: SourceFile, document: Node) -> Iterator[Fact]:
         name=_plain(document.get("metadata", "name")),
         schedule=schedule or (f"from {value[1]}"[:60] if value else ""),
         target=" ".join(_command_words(pod)),
-        guards=tuple(_cron_guards(spec, schedule)),
+        guards=(*_ours(pod), *_cron_guards(spec, schedule)),
         fires="platform",
         why="the controller may start it twice for one fire time, and lets two runs overlap",
         words=(document.get("metadata", "name"), *_images(pod)),
@@ -106,6 +107,16 @@ def _schedule(spec: Node) -> tuple[str, bool]:
     texts = [text for text in node.texts if text]
     plain = " and ".join(filter(None, (cron(text) for text in texts)))
     return plain, bool(texts) and not plain
+
+
+def _ours(pod: Node | None) -> Iterator[Guard]:
+    """See a command that runs under onejob."""
+    for container in _containers(pod):
+        for key in ("command", "args"):
+            node = container.at(key)
+            if node is not None and OURS.search(" ".join(node.texts)):
+                why = "lets the store decide who runs it"
+                yield Guard("onejob", Verdict.GUARDED, container.line_of(key), why)
 
 
 def _cron_guards(spec: Node, schedule: str) -> Iterator[Guard]:
@@ -174,16 +185,20 @@ def _value_of(text: str) -> str:
 
 
 def _command_words(pod: Node | None) -> list[str]:
-    containers = pod.at("containers") if pod is not None else None
-    if containers is None or not containers.items:
+    containers = _containers(pod)
+    if not containers:
         return []
-    texts = (containers.items[0].at("command") or Node(0)).texts
+    texts = (containers[0].at("command") or Node(0)).texts
     return [text for text in texts[:1] if re.fullmatch(r"[\w./-]{1,60}", text)]
 
 
 def _images(pod: Node | None) -> tuple[str, ...]:
-    containers = pod.at("containers") if pod is not None else None
-    return tuple(_image(each)[0] for each in (containers.items if containers else [])[:5])
+    return tuple(_image(each)[0] for each in _containers(pod)[:5])
+
+
+def _containers(pod: Node | None) -> list[Node]:
+    found = pod.at("containers") if pod is not None else None
+    return found.items if found is not None else []
 
 
 def _image(container: Node) -> tuple[str, ...]:

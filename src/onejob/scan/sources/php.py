@@ -132,8 +132,7 @@ def _laravel(file: SourceFile, root: SgNode) -> Iterator[Trigger]:
         names = [name for name, _, _ in calls]
         starter = next((c for c in calls if c[0] in _STARTERS), None)
         owner = _root_of(chain)
-        in_console = "Artisan::command" in chain.text()[:30] and "schedule" in names
-        if not (re.search(r"[sS]chedule$|\$this->schedule|\$event$", owner) or in_console):
+        if not re.search(r"[sS]chedule$|\$this->schedule|\$event$|^\\?Artisan$", owner):
             continue
         if starter is None or not (_TIMED & set(names)):
             continue

@@ -17,7 +17,7 @@ _TRIGGERS = re.compile(
     r"@(?:\w+\.)*Schedule[ds]?\b|@Recurring\b|[sS]cheduleAtFixedRate|[sS]cheduleWithFixedDelay"
     r"|newTrigger|TriggerFactoryBean|\bTimer\b|fixedRateTimer|\bCronTrigger\b|PeriodicTrigger"
     r"|Thread\.sleep|\.sleep\(|\bdelay\(|setPeriodic|\.interval\(|scheduleRecurrently"
-    r"|Tasks\.recurring|\.recurring\(|@(?:Kafka|Rabbit|Jms|Sqs|Stream|Pulsar)\w*Listener"
+    r"|add(?:Cron|FixedRate|FixedDelay|Trigger)Task|Tasks\.recurring|\.recurring\(|@(?:Kafka|Rabbit|Jms|Sqs|Stream|Pulsar)\w*Listener"
 )
 _GUARDS = re.compile(
     r"@Aspect\b|shedlock|SchedulerLock|skip\s+locked|advisory_|setIfAbsent|executeWithLock"

@@ -24,6 +24,7 @@ from onejob.scan.syntax import children, enclosing, line, nodes
 
 _SCHEDULED = ("Scheduled", "Schedule", "Recurring")
 _LISTENERS = re.compile(r"(?:Kafka|Rabbit|Jms|Sqs|Pulsar|Stream|ServiceBus)\w*Listener")
+_FRAMEWORKS = (("io.micronaut.", "micronaut-scheduled"), ("io.quarkus.", "quarkus-scheduled"))
 _RANDOM = re.compile(r"\brandom\b|Math\.random|Random\(|System\.currentTimeMillis|LocalTime\.now")
 
 
@@ -68,7 +69,7 @@ def _scheduled(unit: Unit, method: Method, annotation: Annotation) -> Trigger:
     if _RANDOM.search(" ".join(annotation.arguments.values())):
         guards.append(Guard(schedule or "schedule", Verdict.PER_PROCESS_SCHEDULE, annotation.line))
     own = for_itself(method.name, method.owner) if not guards else ""
-    kind = "spring-scheduled"
+    kind = next((k for package, k in _FRAMEWORKS if package in unit.file.text), "spring-scheduled")
     alone = Verdict.PER_PROCESS_OK if own else Verdict.UNGUARDED
     why = f"its name, {own}, says that it serves its own process" if own else ""
     if annotation.name == "Recurring":
@@ -142,6 +143,13 @@ def _called(unit: Unit, call: Call) -> Iterator[Fact]:
             yield from _timer(
                 unit, call, timing.span(unit, arguments[-1] if arguments else "", 0.001)
             )
+        case "addCronTask" | "addFixedRateTask" | "addFixedDelayTask" | "addTriggerTask" if (
+            arguments
+        ):
+            when = arguments[-1]
+            text = timing.text_or_name(unit, when) if "Cron" in call.name else ""
+            text = text or timing.span(unit, when, 0.001)
+            yield from _timer(unit, call, text, "spring-scheduled")
         case "newTrigger":
             yield from _quartz(unit, call)
         case "setCronExpression" if "TriggerFactoryBean" in unit.file.text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from onejob.scan.bodies import for_a_person, for_itself, for_waiting, guards_in, supervises
 from onejob.scan.facts import Fact, Function, Guard, Trigger
@@ -12,6 +13,9 @@ from onejob.scan.finding import Confidence, Verdict
 from onejob.scan.schedules import cron, never
 from onejob.scan.sources.ruby.script import Call, Script, called, schedule, written
 from onejob.scan.syntax import enclosing, line, literal, nodes
+
+if TYPE_CHECKING:
+    from ast_grep_py import SgNode
 
 _RUFUS = ("every", "cron", "interval", "schedule_every", "schedule_cron", "schedule_interval")
 _WHENEVER = re.compile(
@@ -175,6 +179,8 @@ def _library(script: Script, call: Call) -> Iterator[Trigger]:
     match call.name:
         case "create" | "new" if call.receiver.endswith("Sidekiq::Cron::Job"):
             yield _keyed(script, call, "sidekiq-cron", call.option("cron"), call.option("name"))
+        case "load_from_hash" | "load_from_hash!" if call.receiver.endswith("Sidekiq::Cron::Job"):
+            yield from _table(script, call.node.field("arguments"), "sidekiq-cron", _SIDEKIQ_WHY)
         case "set_schedule" if call.receiver in ("Sidekiq", "Resque"):
             given = re.search(r"(?:cron|every):?\s*[\"'=>]*\s*[\"']([^\"']+)", call.node.text())
             kind = "sidekiq-scheduler" if call.receiver == "Sidekiq" else "resque-scheduler"
@@ -246,7 +252,8 @@ def _assigned(script: Script) -> Iterator[Trigger]:
         if re.search(r"good_job\.cron$|GoodJob\.\w*cron\w*$", target) or (
             "good_job" in script.file.text and target.endswith(".cron")
         ):
-            yield from _good_job(script, right)
+            why = "its library enqueues each fire time under a unique key"
+            yield from _table(script, right, "good-job", why)
         elif re.search(r"\[[\"':]cron[\"']?\]$", target) and written(literal(right.text())):
             name = re.search(r"\[[\"':](\w+)[\"']?\]\[", target)
             yield Trigger(
@@ -261,16 +268,19 @@ def _assigned(script: Script) -> Iterator[Trigger]:
             )
 
 
-def _good_job(script: Script, hashes: object) -> Iterator[Trigger]:
-    for pair in nodes(hashes, "pair"):  # type: ignore[arg-type]
+def _table(script: Script, table: SgNode | None, kind: str, why: str) -> Iterator[Trigger]:
+    """A hash of jobs: each entry is a hash with a schedule and a class."""
+    for pair in nodes(table, "pair") if table is not None else ():
         key, value = pair.field("key"), pair.field("value")
         if key is None or value is None or value.kind() != "hash":
             continue
-        given = re.search(r"\bcron:\s*([^\n,}]+)", value.text())
-        named = re.search(r"\bclass:\s*[\"']([\w:]+)", value.text())
+        given = re.search(
+            r"\bcron[\"']?\s*(?::|=>)\s*(\"[^\"\n]*\"|'[^'\n]*'|[^\n,}]+)", value.text()
+        )
+        named = re.search(r"\bclass[\"']?\s*(?::|=>)\s*[\"']([\w:]+)", value.text())
         if given:
             yield Trigger(
-                kind="good-job",
+                kind=kind,
                 path=script.file.path,
                 line=line(pair),
                 language="ruby",
@@ -278,7 +288,7 @@ def _good_job(script: Script, hashes: object) -> Iterator[Trigger]:
                 schedule=schedule(given[1]),
                 target=named[1] if named else "",
                 alone=Verdict.GUARDED,
-                why="its library enqueues each fire time under a unique key",
+                why=why,
             )
 
 
