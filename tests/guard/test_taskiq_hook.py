@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from taskiq import InMemoryBroker, ScheduleSource, TaskiqScheduler
+from taskiq.exceptions import SendTaskError
 from taskiq.schedule_sources import LabelScheduleSource
 from taskiq.scheduler.scheduled_task import ScheduledTask
 
@@ -142,6 +143,46 @@ def test_what_waited_and_cannot_be_sent_is_recorded_as_failed(
 
     assert guard.ended == [("failed", "taskiq:mine@every")]
     assert "could not be sent" in caplog.text
+
+
+def test_after_a_failed_send_the_same_task_is_asked_for_again() -> None:
+    guard = Noted()
+    shop = Shop(guard)
+    working, task = shop.broker.kick, scheduled(interval=60, schedule_id="mine")
+
+    async def broken(message: object) -> None:
+        raise ConnectionError("the broker is down")
+
+    shop.broker.kick = broken
+    with pytest.raises(SendTaskError):
+        shop.fire(task)
+    shop.broker.kick = working
+    guard.answers = [Leave]
+
+    shop.fire(task)
+
+    assert guard.keys == ["taskiq:mine@every"] * 2
+    assert guard.ended == [("failed", "taskiq:mine@every")]
+    assert shop.ran == []
+
+
+def test_a_send_that_is_cancelled_has_failed() -> None:
+    """As ``--send-timeout`` does it."""
+    guard = Noted()
+    shop = Shop(guard)
+
+    async def stuck(message: object) -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        task = scheduled(interval=60, schedule_id="mine")
+        await asyncio.wait_for(shop.scheduler.on_ready(shop.source, task), 0.2)
+
+    shop.broker.kick = stuck
+    with pytest.raises(TimeoutError):
+        asyncio.run(main())
+
+    assert guard.ended == [("failed", "taskiq:mine@every")]
 
 
 def test_what_the_source_itself_says_no_to_is_not_even_asked_for() -> None:

@@ -7,7 +7,9 @@ process waits in a task of that loop, and is sent through the scheduler when its
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -22,6 +24,7 @@ from taskiq.utils import maybe_awaitable
 from onejob.core import guarding
 from onejob.core.guarding import Name, Tick
 from onejob.core.last_match import last_matching_minute
+from onejob.core.run import error_text
 from onejob.core.time import MINUTE, SECOND, Instant, Span, instant
 from onejob.guards import Guard
 from onejob.integrations.guard import require
@@ -35,23 +38,68 @@ LIBRARY = "taskiq"
 WAITING_MAX: Final = 1_000
 
 
+@dataclass(slots=True)
+class _Sending:
+    """One send, from before it was asked for. Its context finds it, and it ends with that: what
+    came of it never stands for another one."""
+
+    permit: Permit | None = None
+    begun: bool = False
+
+
+_sending: ContextVar[_Sending] = ContextVar("onejob_taskiq_sending")
+
+
 def attach(scheduler: TaskiqScheduler, guard: Guard) -> None:
-    """Stand in for what each source says before and after a send."""
+    """Stand in for each send, and for what its source says before and after it."""
     require(scheduler, "on_ready")
     for source in scheduler.sources:
         require(source, "pre_send", "post_send")
+    on_ready = scheduler.on_ready
+    vars(scheduler)["on_ready"] = partial(_send, guard, on_ready)
     for source in scheduler.sources:
-        hook = _Hook(scheduler, source, guard)
+        hook = _Hook(on_ready, source, guard)
         vars(source)["pre_send"] = partial(hook.before, source.pre_send)
         vars(source)["post_send"] = partial(hook.after, source.post_send)
 
 
-class _Hook:
-    """One source: what may be sent, what is being sent, and what waits."""
+async def _send(
+    guard: Guard,
+    on_ready: Callable[[Any, Any], Awaitable[None]],
+    source: Any,
+    task: Any,
+    permit: Permit | None = None,
+) -> None:
+    """Send a task under a permit that was begun, or that its source asks for on the way.
 
-    def __init__(self, scheduler: Any, source: Any, guard: Guard) -> None:
-        self.scheduler, self.source, self.guard = scheduler, source, guard
-        self._sending: dict[int, Permit] = {}
+    Whatever keeps it from being sent (the broker, ``--send-timeout``) is recorded.
+    """
+    sending = _Sending(permit, begun=permit is not None)
+    before = _sending.set(sending)
+    try:
+        await on_ready(source, task)
+    except BaseException as error:
+        if sending.permit is not None:
+            await asyncio.to_thread(_ended_by, guard, sending.permit, sending.begun, error)
+        raise
+    finally:
+        _sending.reset(before)
+
+
+def _ended_by(guard: Guard, permit: Permit, begun: bool, error: BaseException) -> None:
+    if begun:
+        guard.failed(permit, error)
+    else:
+        guard.give_back(permit, error_text(error))
+
+
+class _Hook:
+    """One source: what may be sent, and what waits."""
+
+    def __init__(
+        self, on_ready: Callable[[Any, Any], Awaitable[None]], source: Any, guard: Guard
+    ) -> None:
+        self.on_ready, self.source, self.guard = on_ready, source, guard
         self._waiting: set[asyncio.Task[None]] = set()
         self._namesakes = Namesakes(
             lambda id: id in getattr(source, "schedules", ()),
@@ -60,13 +108,17 @@ class _Hook:
 
     async def before(self, pre_send: Callable[[Any], Any], task: Any) -> None:
         """Let a task be sent that this process wins, or whose turn it is now."""
-        if id(task) in self._sending:
+        sending = _sending.get()
+        if sending.begun:
             return
         await maybe_awaitable(pre_send(task))
         answer = await asyncio.to_thread(self.guard.ask, self._tick(task))
-        if isinstance(answer, Permit) and await asyncio.to_thread(self.guard.begin, answer):
-            self._sending[id(task)] = answer
-            return
+        if isinstance(answer, Permit):
+            sending.permit = answer
+            sending.begun = await asyncio.to_thread(self.guard.begin, answer)
+            if sending.begun:
+                return
+            sending.permit = None
         if isinstance(answer, Later) and len(self._waiting) < WAITING_MAX:
             # A copy: the same schedule comes again while this tick waits.
             waiting = asyncio.create_task(self._wait(answer, task.model_copy()))
@@ -82,8 +134,9 @@ class _Hook:
         return _tick(task, guarding.given(LIBRARY, id))
 
     async def after(self, post_send: Callable[[Any], Any], task: Any) -> None:
-        """Record that it was sent. Where the broker failed nobody comes here: unknown."""
-        permit = self._sending.pop(id(task), None)
+        """Record that it was sent."""
+        sending = _sending.get()
+        permit, sending.permit = sending.permit, None
         if permit is not None:
             await asyncio.to_thread(self.guard.done, permit)
         await maybe_awaitable(post_send(task))
@@ -98,12 +151,9 @@ class _Hook:
                 log.exception("tick %s, which waited for another process, is left", later.tick.key)
                 return
         if isinstance(answer, Permit) and await asyncio.to_thread(self.guard.begin, answer):
-            self._sending[id(task)] = answer
             try:
-                await self.scheduler.on_ready(self.source, task)
-            except Exception as error:  # noqa: BLE001 - the edge of a task
-                self._sending.pop(id(task), None)
-                await asyncio.to_thread(self.guard.failed, answer, error)
+                await _send(self.guard, self.on_ready, self.source, task, answer)
+            except Exception:  # noqa: BLE001 - the edge of a task
                 log.exception("tick %s could not be sent", later.tick.key)
 
 
