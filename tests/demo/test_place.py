@@ -62,3 +62,9 @@ def test_a_place_that_is_none_is_refused_before_anything_is_opened() -> None:
         Place.at("memory://", "demo_1")
     with pytest.raises(StoreUnavailable):
         Place.at("postgresql://nobody@127.0.0.1:1/none", "demo_1").check()
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:6379/0", "mariadb://root@127.0.0.1:3306/test"])
+def test_a_store_that_keeps_no_runs_is_refused_by_name(url: str) -> None:
+    with pytest.raises(UsageError, match=r"sqlite:///FILE or postgresql://"):
+        Place.at(url, "demo_x")

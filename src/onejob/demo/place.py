@@ -45,6 +45,11 @@ class Place:
                 "memory:// belongs to one process, and the demo has several. Use sqlite:///FILE or "
                 "postgresql://."
             )
+        if found.dialect not in ("sqlite", "postgresql"):
+            raise UsageError(
+                f"the demo's runs need a store that keeps runs, and {found.dialect} keeps locks in "
+                "this version. Use sqlite:///FILE or postgresql://; for locks: onejob demo pause."
+            )
         return cls(found.dialect, found.target, schema)
 
     def write(self, statement: str, *values: object) -> int:
