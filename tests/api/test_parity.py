@@ -6,9 +6,10 @@ import inspect
 
 import pytest
 
-from onejob import App, AsyncRun, Job, Run
+from onejob import App, AsyncLease, AsyncRun, Job, Lease, Run
 from onejob.effects import Effects
 from onejob.job import Using
+from onejob.locks import Locks
 from onejob.outside import Outside
 from onejob.queue import Runs
 from onejob.schedules import Schedules
@@ -21,7 +22,7 @@ def public(cls: type) -> dict[str, object]:
     return {name: value for name, value in inspect.getmembers(cls) if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("cls", [Runs, Schedules, Effects, Outside, Using])
+@pytest.mark.parametrize("cls", [Runs, Schedules, Effects, Locks, Outside, Using])
 def test_every_sync_method_has_an_async_twin_with_its_parameters(cls: type) -> None:
     methods = {name: method for name, method in public(cls).items() if inspect.isfunction(method)}
     sync = {name for name, method in methods.items() if not inspect.iscoroutinefunction(method)}
@@ -45,6 +46,15 @@ def test_run_and_async_run_have_the_same_methods_and_parameters() -> None:
     for name, method in run.items():
         if inspect.isfunction(method):
             assert parameters(method) == parameters(arun[name]), name
+
+
+def test_lease_and_async_lease_have_the_same_methods_and_parameters() -> None:
+    lease, alease = public(Lease), public(AsyncLease)
+
+    assert set(lease) == set(alease)
+    for name, method in lease.items():
+        if inspect.isfunction(method):
+            assert parameters(method) == parameters(alease[name]), name
 
 
 def test_what_asks_the_store_is_awaited_in_an_async_run() -> None:

@@ -87,12 +87,13 @@ def break_(invocation: Invocation, name: str, reason: str, scope: str) -> None:
 
 def _scope(found: tuple[Listed, ...], name: str) -> str:
     """Return the one App that has a lock of this name."""
-    if not found:
+    apps = [one.standing.scope for one in found]
+    if not apps:
         raise Failure(f"no lock {name!r} is taken. See: onejob locks", code=USAGE)
-    if len(found) > 1:
-        apps = " and ".join(repr(one.standing.scope) for one in found)
-        raise Failure(f"lock {name!r} is taken in {apps}. Say which: --app NAME", code=USAGE)
-    return found[0].standing.scope
+    if len(apps) > 1:
+        said = " and ".join(map(repr, apps))
+        raise Failure(f"lock {name!r} is taken in {said}. Say which: --app NAME", code=USAGE)
+    return apps[0]
 
 
 def _until(one: Listed) -> str:

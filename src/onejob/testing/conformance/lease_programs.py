@@ -40,7 +40,7 @@ class LeaseWorld:
 
     def ask(self, command: Command[Any]) -> Any:
         """Carry a command out, remember a lock that it took, return the comparable answer."""
-        answer = self.run(command)
+        answer: Any = self.run(command)
         if command.name in ("lease_acquire", "lease_take") and answer is not None:
             self._named(answer.token)
             if answer.owner == command.parameters["owner"]:
