@@ -93,11 +93,13 @@ def _of_aspect(name: str, guards: tuple[Guard, ...], method: Method) -> Guard:
 def settings(unit: Unit) -> Iterator[Fact]:
     """Return what switches ShedLock on."""
     text, path = unit.file.text, unit.file.path
+    by_itself = "shedlock.micronaut" in text or "shedlock.cdi" in text
     for number, content in enumerate(unit.file.lines, start=1):
         stripped = content.lstrip()
         if stripped.startswith(("//", "*", "import ")):
             continue
-        if "@EnableSchedulerLock" in content:
+        # Micronaut's and CDI's interceptors need no annotation that switches them on.
+        if "@EnableSchedulerLock" in content or (by_itself and "@SchedulerLock" in content):
             yield Setting("shedlock.enabled", "true", path, number)
         provider = _PROVIDER.search(content)
         if provider and "shedlock" in text:
