@@ -134,7 +134,8 @@ def test_the_json_is_one_document_and_the_page_draws_every_way(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"url": "memory://"}, "memory://"),
+        ({"url": "memory://"}, "not written for memory://"),
+        ({"url": "mariadb://root@127.0.0.1/test"}, "not written for mariadb://"),
         ({"ttl": Span(SECOND // 2)}, "too short for a lease"),
         ({"pause": Span(3 * SECOND)}, "must be longer than --ttl"),
         ({"pause": Span(3_600 * SECOND)}, "at most"),

@@ -42,10 +42,10 @@ class PausePlan:
 
     def check(self) -> None:
         """Raise UsageError for what can't be played. Opens nothing."""
-        if self.dialect == "memory":
+        if self.dialect not in ("sqlite", "postgresql", "redis"):
             raise UsageError(
-                "memory:// belongs to one process, and the exercise has several. Use --store "
-                "sqlite, postgres or redis."
+                f"the exercise is not written for {self.dialect}://. Use --store sqlite, postgres "
+                "or redis."
             )
         if self.ttl < LEAST_LEASE:
             raise UsageError(
