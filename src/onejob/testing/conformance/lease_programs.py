@@ -47,7 +47,8 @@ class LeaseWorld:
                 self.grips.append(Grip(answer.scope, answer.name, answer.token, answer.owner))
         if command.name == "view_events":
             # Events of one moment come in no order; names are to be given in the same one.
-            answer = sorted(answer, key=lambda one: (one.at, one.kind, one.token))
+            told: list[views.EventView] = list(answer or ())
+            answer = sorted(told, key=lambda one: (one.at, one.kind, one.token))
         if command.name == "fence_known":
             return self._named(answer or 0)
         return self._shown(answer)
