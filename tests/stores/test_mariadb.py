@@ -193,6 +193,39 @@ def test_whoever_asks_is_answered_at_once_while_a_fenced_transaction_is_open(
     assert time.monotonic() - began < 3.0
 
 
+def test_whoever_asks_is_answered_at_once_while_somebody_writes_at_its_resource(
+    mariadb_store: MariadbStore, user: Connect
+) -> None:
+    """The announcement would wait for that transaction."""
+    held = taken(mariadb_store, "a", resources=["x"])
+    assert mariadb_store.run(check(held.token), PymysqlWithin(user()))
+
+    began = time.monotonic()
+    asked = mariadb_store.run(ask("b", resources=["x"], now=int(held.now) + HOUR))
+
+    assert asked is not None
+    assert asked.owner == "a"
+    assert time.monotonic() - began < 3.0
+
+
+@pytest.mark.parametrize("way", ["take", "acquire"])
+def test_whoever_looked_before_a_lock_was_taken_does_not_take_it_as_well(
+    mariadb_store: MariadbStore, user: Connect, way: str
+) -> None:
+    """C09: what was seen free is looked at again under the lock of its row."""
+    assert mariadb_store.run(leases.release(grip(taken(mariadb_store, "a"))))
+    connection = user()
+    connection.query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    seen(connection, mariadb_store)
+    held = taken(mariadb_store, "b")
+    quick = leases.take("shop", "reindex", owner="c", holder="c", ttl=TTL)
+
+    mariadb_store.run(quick if way == "take" else ask("c"), PymysqlWithin(connection))
+    connection.commit()
+
+    assert mariadb_store.run(leases.renew([(grip(held), TTL)])) == {"b"}
+
+
 def test_a_fence_bounds_how_long_your_transaction_may_sit_idle_and_never_raises_it(
     mariadb_store: MariadbStore, user: Connect
 ) -> None:
