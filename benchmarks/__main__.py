@@ -28,7 +28,7 @@ NAMES = (
     *("start", "enqueue", "drain", "pickup", "fenced", "takeover", "idle", "memory", "ticks"),
     "arithmetic",
     "guard",
-    *("locks", "contention", "renewals"),
+    *("locks", "redis_locks", "contention", "renewals"),
     "schedules",
 )
 

@@ -27,6 +27,7 @@ FIGURES = {
     "arithmetic": {"rate"},
     "schedules": {"registered", "queries", "herd", "doubled", "p50", "p99"},
     "locks": {"p50", "p99"},
+    "redis_locks": {"p50", "p99"},
     "contention": {"turns", "asked", "p50", "p99", "fairness", "least", "two"},
     "renewals": {"commands", "locks", "lost"},
     "guard": {"won", "won_p99", "done", "refused", "refused_p99"},
