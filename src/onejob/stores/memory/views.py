@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
-from onejob.stores.memory.tables import Ended, Replica, Rows, Run, Schedule, Tables
+from onejob.stores.memory.tables import Ended, Event, Replica, Rows, Run, Schedule, Tables
 
 #: How many ends, newest first, say which jobs ran lately.
 RECENT = 10_000
@@ -143,21 +144,61 @@ def view_events(
         and event.at >= since
         and (until == 0 or event.at <= until)
     ]
-    return [
-        (
-            event.id,
-            event.at,
-            event.kind,
-            event.job,
-            event.key,
-            event.run_id,
-            event.token,
-            event.replica,
-            event.schedule,
-            event.detail,
-        )
-        for event in told[:limit]
+    return [_told(event) for event in told[:limit]]
+
+
+def view_ticks(tables: Tables, now: int, *, jobs: str, keys: str) -> Rows:
+    """Read the runs that ticks made under these keys, and who lost each."""
+    rows: Rows = []
+    for job, key in product(set(json.loads(jobs)), set(json.loads(keys))):
+        entry = tables.ledger.get(("schedule", job, key))
+        if entry is None or not entry.run_id:
+            continue
+        lost = [e.replica for e in tables.events if _lost(e, entry.run_id)]
+        for run in view_run(tables, now, id=entry.run_id):
+            rows.append((entry.owner, entry.claimed, json.dumps(lost), *run))
+    return rows
+
+
+def _lost(event: Event, run_id: int) -> bool:
+    return event.run_id == run_id and event.kind == "tick.lost"
+
+
+#: What is told of fire times and definitions, other than who lost.
+_OF_TICKS = {
+    "tick.missed",
+    "tick.skipped",
+    "tick.queued",
+    "tick.known",
+    "run.late",
+    "schedule.defined",
+}
+
+
+def view_tick_events(tables: Tables, now: int, *, schedule: str, since: int, limit: int) -> Rows:
+    """Read what was told of a schedule's fire times, the newest first."""
+    told = [
+        event
+        for event in tables.events
+        if event.schedule == schedule != "" and event.at >= since and event.kind in _OF_TICKS
     ]
+    told.sort(key=lambda event: (-event.at, -event.id))
+    return [_told(event) for event in told[:limit]]
+
+
+def _told(event: Event) -> tuple[object, ...]:
+    return (
+        event.id,
+        event.at,
+        event.kind,
+        event.job,
+        event.key,
+        event.run_id,
+        event.token,
+        event.replica,
+        event.schedule,
+        event.detail,
+    )
 
 
 def view_effects_of(tables: Tables, now: int, *, run_id: int, limit: int) -> Rows:

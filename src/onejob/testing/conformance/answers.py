@@ -20,7 +20,14 @@ DRAW_A_TOKEN = {"effect_claim", "effect_claim_in_run", "effect_reclaim"}
 #: Commands that answer with the bare ids of runs.
 LIST_RUNS = {"run_cancel", "run_cancels"}
 #: Commands that promise no order of their rows.
-IN_NO_ORDER = {"run_enqueue", "run_enqueue_one", "replica_judge", "effect_read", "view_events"}
+IN_NO_ORDER = {
+    "run_enqueue",
+    "run_enqueue_one",
+    "replica_judge",
+    "effect_read",
+    "view_events",
+    "view_tick_events",
+}
 
 _KINDS = {"token": "token", "id": "run", "run_id": "run"}
 

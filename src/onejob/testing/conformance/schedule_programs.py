@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from onejob.commands import overlap, schedules, views
+from onejob.commands import overlap, schedules, ticks, views
 from onejob.commands.command import Command
 from onejob.commands.schedules import NewSchedule
-from onejob.core.time import DAY, HOUR, SECOND
+from onejob.core.keys import fire_key
+from onejob.core.time import DAY, HOUR, SECOND, Instant
 from onejob.testing.conformance.choices import JOBS, MANY, PUT, REPLICAS, SCHEDULES, Ask, Choices
 from onejob.testing.conformance.given import step
 from onejob.testing.conformance.worlds import World
@@ -34,6 +35,8 @@ class ScheduleChoices(Choices):
             overlap.late(limit=self._pick([1, MANY]), now=now),
             overlap.asked(limit=MANY),
             views.late_runs(),
+            ticks.made(JOBS, _keys(name, now)),
+            ticks.told(name, since=self._pick([0, now - HOUR]), limit=MANY),
         )
         one = [self._define(name), self._put(), self._break(name), self._resume(name)]
         return self._pick([plain, plain, *[self._tick() for _ in range(4)], *one, self._cancel()])
@@ -124,7 +127,7 @@ class ScheduleChoices(Choices):
     def _tick(self) -> Ask:
         now, names = self.now, self._some([*SCHEDULES, *PUT[1:]])
         # On a grid, so that a fire time comes again; the last one is not due yet.
-        grid = now // HOUR * HOUR
+        grid = _grid(now)
         fires = sorted(self._some([grid - HOUR, grid, now, now + 1]))
         missed = self._pick([("", 0), ('{"count":2}', 2)])
         overlap = self._pick(["skip", "queue", "allow", "cancel"])
@@ -156,3 +159,13 @@ class ScheduleChoices(Choices):
             return schedules.tick(steps, replica=replica, now=now)
 
         return tick
+
+
+def _grid(now: int) -> int:
+    return now // HOUR * HOUR
+
+
+def _keys(name: str, now: int) -> list[str]:
+    """Return the keys that ticks of late, and of a while ago, may have made runs under."""
+    latest = [_grid(now) - hours * HOUR for hours in range(3)]
+    return [fire_key(name, Instant(at)) for at in (now, *latest)]

@@ -29,6 +29,7 @@ from onejob.testing.conformance import (
     spacing,
     sweep,
     tick,
+    ticks,
     views,
     waiters,
 )
@@ -44,6 +45,7 @@ SUBJECTS = (
     definitions,
     put,
     tick,
+    ticks,
     overlap,
     cancel,
     ledger,
