@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ import pytest
 from onejob.commands import claims, views
 from onejob.commands.claims import Won
 from onejob.core.time import DAY
+from onejob.runtime.held import LATE
 
 from .conftest import Shop
 from .test_once import effects, row, told
@@ -27,6 +29,9 @@ PATIENCE_SECONDS = 30.0
 
 #: Begins, tells its pid and that of a child of its own, and stays: two processes to be ended.
 STAYS = 'sleep 60 & echo $$ $! >pids.new; mv pids.new "$1"; echo ran >>effects; wait; sleep 60'
+
+#: The same, and does not end when it is asked to, but notes it.
+STUBBORN = f"trap 'echo asked >>asked' TERM; {STAYS}; sleep 60"
 
 
 @contextmanager
@@ -90,6 +95,16 @@ def all_ended(processes: list[int]) -> Callable[[], bool]:
     return lambda: not any(map(alive, processes))
 
 
+def assert_gone_before_the_lease(shop: Shop, program: list[int]) -> None:
+    """Look again and again; never is the lease over, and then somebody of the program there."""
+    while True:
+        lapsed, ended = row(shop, "k").lapsed, all_ended(program)()
+        assert ended or not lapsed, "somebody else may have begun beside it"
+        if ended:
+            return
+        time.sleep(0.02)
+
+
 def overtake(shop: Shop) -> None:
     """Take the key over as another machine would after a lease, by a clock that is ahead."""
     store = shop.app.store
@@ -141,8 +156,7 @@ def test_a_program_whose_lease_is_lost_is_asked_to_end_and_then_ended(
 ) -> None:
     """P6: also one that does not want to, and what it has started."""
     shop = sqlite_shop
-    stubborn = f"trap 'echo asked >>asked' TERM; {STAYS}; sleep 60"
-    with once(shop, "first", script=stubborn) as first:
+    with once(shop, "first", script=STUBBORN) as first:
         program = begun(shop, "first")
         overtake(shop)
         _, err = first.communicate(timeout=PATIENCE_SECONDS)
@@ -152,6 +166,38 @@ def test_a_program_whose_lease_is_lost_is_asked_to_end_and_then_ended(
     assert (shop.directory / "asked").read_text() == "asked\n"
     assert all_ended(program)()
     assert (row(shop, "k").owner, row(shop, "k").state) == ("other:1/x", "claimed")
+
+
+def test_a_stubborn_program_is_gone_before_the_lease_of_a_frozen_one_is(sqlite_shop: Shop) -> None:
+    """P6, A13: asked in time to end, and killed in time."""
+    shop = sqlite_shop
+    options = ("--ttl", "3s", "--grace", "20s")
+    with once(shop, "first", *options, script=STUBBORN) as first:
+        program = begun(shop, "first")
+        first.send_signal(signal.SIGSTOP)
+        assert_gone_before_the_lease(shop, program)
+
+    assert (shop.directory / "asked").read_text() == "asked\n"
+
+
+def test_a_stubborn_program_is_gone_before_the_lease_that_cannot_be_renewed_is(
+    sqlite_shop: Shop,
+) -> None:
+    """P6: the store is away, and its holder watches."""
+    shop = sqlite_shop
+    options = ("--ttl", "3s", "--grace", "20s")
+    with once(shop, "first", *options, script=STUBBORN) as first:
+        program = begun(shop, "first")
+        file = shop.url.removeprefix("sqlite:///")
+        with sqlite3.connect(file, isolation_level=None) as away:
+            away.execute("BEGIN IMMEDIATE")
+            assert_gone_before_the_lease(shop, program)
+        away.close()
+        _, err = first.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (shop.directory / "asked").read_text() == "asked\n"
+    assert first.returncode == 75
+    assert told(err)["why"] == LATE
 
 
 def test_one_that_ends_well_after_it_was_overtaken_says_that_it_has_lost(

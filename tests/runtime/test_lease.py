@@ -29,6 +29,13 @@ def test_one_renewal_may_be_lost_without_harm(lease: Span) -> None:
     assert 2 * rules.renew_every(lease) < rules.deadline(asked_at=0, lease=lease)
 
 
+@given(lease=LEASES, grace=st.integers(0, 10**10).map(Span))
+def test_a_program_is_not_asked_to_end_for_one_lost_renewal(lease: Span, grace: Span) -> None:
+    asked = rules.deadline(asked_at=0, lease=lease) - rules.last_call(lease, grace=grace)
+
+    assert 2 * rules.renew_every(lease) < asked
+
+
 @given(lease=LEASES)
 def test_a_handler_may_block_the_loop_for_three_leases(lease: Span) -> None:
     """B14."""

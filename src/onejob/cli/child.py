@@ -16,8 +16,10 @@ from types import FrameType
 from typing import Final
 
 from onejob.cli.leash import Leash, Quarry
+from onejob.core.lease import last_call
 from onejob.core.time import SECOND, Span
 from onejob.runtime.clock import SystemClock
+from onejob.runtime.held import LATE
 
 #: Signals that are passed on, unless we were started with them ignored.
 PASSED_ON: Final = (
@@ -36,14 +38,17 @@ _NAP: Final = 1 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Grip:
-    """The lease that the program runs under: why it is over ("" while it is not), until when.
-
-    ``look_every`` is short against the pauses between its renewals.
-    """
+    """The lease that the program runs under: why it is over ("" while it is not), until when."""
 
     over: Callable[[], str]
     deadline: Callable[[], int]
-    look_every: Span
+    ttl: Span
+
+    @property
+    def look_every(self) -> Span:
+        """Return a pause that is short against those between renewals, and from the last to the
+        end: the leash must have heard of a renewal before it acts."""
+        return Span(self.ttl // 24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,8 @@ class Child:
             pass  # it has not looked at the last ones yet
 
     def run(self, command: Sequence[str], environment: Mapping[str, str], grip: Grip) -> Ended:
-        """Run the program to its end, or stop it when the lease is lost."""
+        """Run the program to its end, or stop it: at once when the lease is lost, and so long
+        before its deadline when it is not renewed that the program is gone by then."""
         try:
             process = subprocess.Popen(
                 command, env=environment, process_group=None if self._at_terminal else 0
@@ -96,25 +102,34 @@ class Child:
         quarry = Quarry(process.pid, group=not self._at_terminal)
         if self.asked_to_end:
             quarry.signal(self.asked_to_end)
-        stopped, kill_at = "", 0
+        stopped, kill_at = "", grip.deadline()
         while process.poll() is None:
-            if not stopped and (stopped := grip.over()):
+            now = self._clock.now()
+            if not stopped and (stopped := self._why_stop(grip)):
                 quarry.signal(signal.SIGTERM)
-                kill_at = self._clock.now() + self._grace
-            if stopped and self._clock.now() >= kill_at:
+                kill_at = min(kill_at, now + self._grace)
+            if stopped and now >= kill_at:
                 break
             if stopped:
-                self._wait(kill_at - self._clock.now())
+                self._wait(kill_at - now)
             else:
-                self._leash.tell(quarry, deadline=grip.deadline(), grace=self._grace)
-                self._wait(grip.look_every)
+                kill_at, ask_at = grip.deadline(), self._ask_at(grip)
+                self._leash.tell(quarry, ask_at=ask_at, deadline=kill_at, grace=self._grace)
+                self._wait(min(grip.look_every, ask_at - now))
         # Thawed after the lease was over: it was the leash that stopped it, and rightly.
-        stopped = stopped or (grip.over() if process.returncode != 0 else "")
+        stopped = stopped or (self._why_stop(grip) if process.returncode != 0 else "")
         if stopped:
             quarry.signal(signal.SIGKILL)
         self._leash.release()
         code = process.wait()
         return Ended(code if code >= 0 else 128 - code, stopped)
+
+    def _ask_at(self, grip: Grip) -> int:
+        return grip.deadline() - last_call(grip.ttl, grace=self._grace)
+
+    def _why_stop(self, grip: Grip) -> str:
+        """Say why the program must end: its lease is over, or about to be."""
+        return grip.over() or (LATE if self._clock.now() >= self._ask_at(grip) else "")
 
     def _wait(self, span: int) -> None:
         """Wait for a signal, or the loss of the lease, and for no longer than this."""

@@ -3,7 +3,8 @@
 ``onejob once`` may be killed, or frozen past its lease, and the program it runs must not outlive
 that by much: somebody else will run. So a forked copy of it, made before it has a thread or a
 connection, waits at the other end of a pipe. It is told whom to end and until when the lease may be
-believed; it ends them when the pipe closes, or when that time passes and no later one was told.
+believed; it asks them to end when the pipe closes, or a little before that time where no later one
+was told, and kills them at that time.
 
 The copy holds none of the terminal, of the files, and of the process group of either.
 """
@@ -22,7 +23,7 @@ from typing import Final, Self
 from onejob.core.time import SECOND
 from onejob.runtime.clock import SystemClock
 
-_MESSAGE: Final = struct.Struct("=qqqq")
+_MESSAGE: Final = struct.Struct("=qqqqq")
 
 #: Sleepers of a suspended machine wake late: look again at least this often.
 _NAP: Final = 1 * SECOND
@@ -71,14 +72,15 @@ class Leash:
         os.close(read)
         return cls(pid, write)
 
-    def tell(self, quarry: Quarry, *, deadline: int, grace: int) -> None:
-        """Say whom to end when we can not, and until when it may run; again after each renewal."""
-        self._say(quarry.pid, int(quarry.group), deadline, grace)
+    def tell(self, quarry: Quarry, *, ask_at: int, deadline: int, grace: int) -> None:
+        """Say whom to end when we can not, when to ask it to, and when it must be gone; again
+        after each renewal."""
+        self._say(quarry.pid, int(quarry.group), ask_at, deadline, grace)
 
     def release(self) -> None:
         """Nobody is to be ended any more: let the copy go."""
         if self._pid:
-            self._say(0, 0, 0, 0)
+            self._say(0, 0, 0, 0, 0)
             os.close(self._pipe)
             os.waitpid(self._pid, 0)
             self._pid = 0
@@ -109,22 +111,22 @@ def _watch(pipe: int) -> None:
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
     clock = SystemClock()
-    quarry, deadline, grace = None, 0, 0
+    quarry, ask_at, deadline, grace = None, 0, 0, 0
     while True:
-        wait = _NAP if quarry is None else min(_NAP, max(0, deadline - clock.now()))
+        wait = _NAP if quarry is None else min(_NAP, max(0, ask_at - clock.now()))
         ready, _, _ = select.select([pipe], [], [], wait / SECOND)
         if ready:
             told = os.read(pipe, _MESSAGE.size)
             if not told:
-                # Nobody renews any more: it is to be gone before anybody else may begin.
-                grace = max(0, min(grace, deadline - clock.now()))
-                break
-            pid, group, deadline, grace = _MESSAGE.unpack(told)
+                break  # nobody renews any more
+            pid, group, ask_at, deadline, grace = _MESSAGE.unpack(told)
             if not pid:
                 return
             quarry = Quarry(pid, bool(group))
-        elif quarry is not None and clock.now() >= deadline:
+        elif quarry is not None and clock.now() >= ask_at:
             break
+    # It is to be gone before anybody else may begin.
+    grace = max(0, min(grace, deadline - clock.now()))
     if quarry is not None:
         _end(quarry, grace)
 
@@ -134,7 +136,7 @@ def _end(quarry: Quarry, grace: int) -> None:
     until = clock.now() + grace
     alive = quarry.signal(signal.SIGTERM)
     while alive and clock.now() < until:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(max(0, min(_LOOK_SECONDS, (until - clock.now()) / SECOND)))
         alive = quarry.signal(0)
     if alive:
         quarry.signal(signal.SIGKILL)

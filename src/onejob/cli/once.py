@@ -59,7 +59,7 @@ class Result:
 @click.option("--tz", metavar="ZONE", help="Where days begin: Europe/Berlin. Default: UTC.")
 @click.option("--key", metavar="TEXT", help="Once for this key, such as the scheduled time.")
 @click.option("--ttl", metavar="SPAN", default="30s", help="Free this long after a death: 30s.")
-@click.option("--grace", metavar="SPAN", default="10s", help="From SIGTERM to SIGKILL: 10s.")
+@click.option("--grace", metavar="SPAN", default="10s", help="SIGTERM to SIGKILL, at most: 10s.")
 @click.option("--skipped-exit", type=_CODE, help="Exit code when there was nothing to do: 0.")
 @click.option("--busy-exit", type=_CODE, help="The same, where another one is at it, and may fail.")
 @click.option("--keep-failed", is_flag=True, help="A program that fails counts as done.")
@@ -152,7 +152,6 @@ def _period(app: App, child: Child, wish: Wish, argv: Sequence[str], keep_failed
     """Run the program under a claim on its period, or key."""
     from onejob import turn as turns
     from onejob.cli.child import CannotStart, Grip
-    from onejob.core.time import Span
     from onejob.steps import carry
 
     services = app._services()
@@ -164,7 +163,7 @@ def _period(app: App, child: Child, wish: Wish, argv: Sequence[str], keep_failed
     if child.asked_to_end:
         _record(app, turn, f"signal {child.asked_to_end} before it began")
         return replace(mine, ran=False, exit=128 + child.asked_to_end, why="asked to end")
-    grip = Grip(lambda: held.over(clock.now()), lambda: held.deadline, Span(wish.ttl // 8))
+    grip = Grip(lambda: held.over(clock.now()), lambda: held.deadline, wish.ttl)
     try:
         ended = child.run(argv, _environment(mine), grip)
     except CannotStart as error:
@@ -204,7 +203,7 @@ def _record(app: App, turn: Turn, error: str, *, keep: bool = False) -> bool:
 def _alone(app: App, child: Child, wish: Wish, argv: Sequence[str], keep_failed: bool) -> Result:
     """Run the program under a named lock: it excludes overlap, and remembers nothing."""
     from onejob.cli.child import CannotStart, Grip
-    from onejob.core.time import SECOND, Span
+    from onejob.core.time import SECOND
 
     clock = app._services().clock
     mine = Result(wish.scope, True)
@@ -218,7 +217,7 @@ def _alone(app: App, child: Child, wish: Wish, argv: Sequence[str], keep_failed:
             grip = Grip(
                 lambda: "its lease is over" if lease.lost else "",
                 lambda: clock.now() + round(lease.remaining() * SECOND),
-                Span(wish.ttl // 8),
+                wish.ttl,
             )
             ended = child.run(argv, _environment(mine), grip)
             if ended.stopped:

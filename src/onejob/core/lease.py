@@ -45,6 +45,15 @@ def deadline(*, asked_at: int, lease: Span) -> int:
     return asked_at + lease - margin(lease)
 
 
+def last_call(lease: Span, *, grace: Span) -> Span:
+    """Return how long before its deadline a program that runs under ``lease`` is asked to end.
+
+    It is to be gone at the deadline, so what it needs to end is taken off the lease; no more than
+    a sixth, or a renewal or two that failed would end it already.
+    """
+    return Span(min(grace, lease // 6))
+
+
 def stall_limit(lease: Span) -> Span:
     """Return how long a replica's loop may stay silent before its keeper stops renewing."""
     return Span(max(STALL_LEASES * lease, STALL_LEAST))
