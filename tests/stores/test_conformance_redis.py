@@ -8,7 +8,7 @@ import pytest
 
 from onejob.stores.redis import RedisStore
 from onejob.testing import conformance
-from onejob.testing.conformance import claims, fences, kept_claims, leases, spacing
+from onejob.testing.conformance import claims, fences, kept_claims, leases, quick_locks, spacing
 from onejob.testing.conformance.given import Run
 
 #: They ask for what this store does not have, or cannot be told by it.
@@ -18,7 +18,9 @@ ELSEWHERE = {
     "test_a_name_that_is_new_gets_its_row_first_and_nobody_yet": "it is taken at once here",
     "test_what_is_told_of_claims_is_forgotten_in_time": "events here are bounded by their number",
 }
-SUBJECTS = {module.__name__ for module in (claims, kept_claims, spacing, leases, fences)}
+SUBJECTS = {
+    module.__name__ for module in (claims, kept_claims, spacing, leases, quick_locks, fences)
+}
 
 globals().update(
     {

@@ -158,11 +158,29 @@ class RedisStore:
 
     def _evaluated(self, client: Any, text: Script, given: str) -> Sequence[Row]:
         try:
-            rows: list[Row] = client.evalsha(text.digest, 1, self._root, given)
+            rows: list[Row] = self._sent(client, "EVALSHA", text.digest, given)
         except NoScriptError:
             # A server that has restarted, or another one after a failover. Nothing was done.
-            rows = client.eval(text.text, 1, self._root, given)
+            rows = self._sent(client, "EVAL", text.text, given)
         return rows
+
+    def _sent(self, client: Any, word: str, script: str, given: str) -> list[Row]:
+        """Send one script, straight over a connection where there is one: at half the cost."""
+        pool = getattr(client, "connection_pool", None)
+        if pool is None or getattr(client, "connection", None) is not None:
+            return client.execute_command(word, script, 1, self._root, given)  # type: ignore[no-any-return]
+        connection = pool.get_connection()
+        try:
+            connection.send_command(word, script, 1, self._root, given)
+            return connection.read_response()  # type: ignore[no-any-return]
+        except ResponseError:
+            raise
+        except BaseException:
+            # Whatever comes now would be read as the answer to something else.
+            connection.disconnect()
+            raise
+        finally:
+            pool.release(connection)
 
     def _wait(self, client: Any, what: str) -> None:
         with self._mapped(repeatable=False, what=what):

@@ -23,9 +23,11 @@ local function write(lease)
              'changed', digits(lease.changed), 'owner', lease.owner, 'holder', lease.holder,
              'resources', lease.resources)
   keep(key, math.max(lease.expires, now) + KEEP_UNUSED)
-  -- The list of locks forgets those whose keys have gone by themselves.
   redis.call('ZADD', root .. 'leases', digits(lease.expires), member)
-  redis.call('ZREMRANGEBYSCORE', root .. 'leases', '-inf', '(' .. digits(now - 2 * KEEP_UNUSED))
+  -- The list of locks forgets those whose keys have gone by themselves: now and then, by chance.
+  if lease.token % 16 == 0 then
+    redis.call('ZREMRANGEBYSCORE', root .. 'leases', '-inf', '(' .. digits(now - 2 * KEEP_UNUSED))
+  end
 end
 
 local function waiters(lease)
@@ -52,32 +54,59 @@ local function announce(lease)
   end
 end
 
+-- Higher than every token of this name, and than any that was shown at what it protects; and never
+-- below the server's clock, so that it rises even after the data was wiped.
+local function fresh(lease)
+  local token = math.max(lease.token + 1, server_now)
+  if lease.resources ~= '[]' then
+    for _, resource in ipairs(cjson.decode(lease.resources)) do
+      local known = tonumber(redis.call('HGET', fence(lease.scope, resource), 'token')) or 0
+      token = math.max(token, known + 1)
+    end
+  end
+  return token
+end
+
+-- Whoever changes the lock's hands gets a fresh token, announced at what the lock protects.
+local function take(lease, resources)
+  lease.owner, lease.holder, lease.resources = given.owner, given.holder, resources
+  lease.token = fresh(lease)
+  lease.acquired, lease.changed = now, now
+  lease.hold_until = now + given.at_least
+  lease.expires = now + math.max(given.ttl, given.at_least)
+  write(lease)
+  if resources ~= '[]' then
+    announce(lease)
+  end
+end
+
 local function row(lease)
   return {lease.scope, lease.name, lease.token, lease.owner, lease.holder, lease.resources,
           lease.acquired, lease.expires, lease.changed, now}
 end
 
 -- name: lease_take
--- One script is as quick as the other: the way is lease_acquire.
-return {}
+-- The quick way, for a lock that was given back: free, and nobody's lease that lapsed.
+local lease = read(given.scope, given.name)
+if lease.token == 0 or lease.owner ~= '' or lease.expires > now then
+  return {}
+end
+take(lease, '[]')
+return {row(lease)}
 
 -- name: lease_acquire
--- Whoever changes the lock's hands gets a fresh token. Nobody's transaction can be in the way here,
--- so a name that is new is taken at once. Whoever let its lease lapse is told of.
+-- Nobody's transaction can be in the way here, so a name that is new is taken at once. Whoever let
+-- its lease lapse is told of.
 local lease = read(given.scope, given.name)
 if lease.expires <= now then
   if lease.owner ~= '' then
     tell({kind = 'lock.lapsed', key = lease.name, token = lease.token, replica = lease.holder,
           detail = given.holder})
   end
-  lease.token = next_token()
-  lease.owner, lease.holder, lease.resources = given.owner, given.holder, given.resources
-  lease.acquired, lease.changed = now, now
-  lease.hold_until = now + given.at_least
-  lease.expires = now + math.max(given.ttl, given.at_least)
-  write(lease)
-  announce(lease)
-  redis.call('ZREM', waiters(lease), given.owner)
+  take(lease, given.resources)
+  if given.wait > 0 then
+    redis.call('ZREM', waiters(lease), given.owner)
+  end
 elseif given.wait > 0 and lease.owner ~= given.owner then
   redis.call('ZADD', waiters(lease), 'NX', digits(now + given.wait), given.owner)
   redis.call('ZREMRANGEBYSCORE', waiters(lease), '-inf', digits(now))
@@ -128,7 +157,7 @@ if lease.token ~= given.token or lease.expires <= now then
 end
 tell({kind = 'lock.broken', key = lease.name, token = lease.token, replica = lease.holder,
       detail = given.by .. ': ' .. given.reason})
-lease.token, lease.owner = next_token(), ''
+lease.token, lease.owner = fresh(lease), ''
 lease.hold_until, lease.expires, lease.changed = 0, now, now
 write(lease)
 announce(lease)
