@@ -4,15 +4,12 @@ from __future__ import annotations
 
 _INBOX = "inbox and its consumers"
 _EXPLAIN = "explaining a unique violation"
-_REDIS = "Redis as a store"
 
 LATER = {
     "B08": _INBOX,
     "B09": _INBOX,
     "B10": _INBOX,
     "B12": _INBOX,
-    "C10": _REDIS,
-    "C11": _REDIS,
     "E01": _EXPLAIN,
     "E02": _EXPLAIN,
     "E03": _EXPLAIN,
