@@ -241,11 +241,34 @@ def test_other_signals_reach_the_program(sqlite_shop: Shop) -> None:
         begun(shop, "first")
         first.send_signal(signal.SIGUSR1)
         until(lambda: (shop.directory / "heard").exists(), "the program has heard")
+        until(lambda: effects(shop), "it is at its work")
         first.send_signal(signal.SIGHUP)
         first.communicate(timeout=PATIENCE_SECONDS)
 
     assert first.returncode == 0
     assert effects(shop) == 1
+
+
+def test_a_signal_that_comes_while_the_program_is_started_reaches_it(tmp_path: Path) -> None:
+    started = (
+        "import os, signal\n"
+        "from onejob.cli.child import Child, Grip\n"
+        "from onejob.cli.leash import Leash\n"
+        "child = Child(Leash.forked(), grace=0)\n"
+        "os.kill(os.getpid(), signal.SIGUSR1)\n"
+        "grip = Grip(lambda: '', lambda: 2**62, 10**9)\n"
+        "print(child.run(['sleep', '20'], os.environ, grip).code)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", started],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+
+    assert ran.stdout == f"{128 + signal.SIGUSR1}\n", ran.stderr
 
 
 def test_work_that_outlasts_its_lease_keeps_it(sqlite_shop: Shop) -> None:

@@ -73,6 +73,7 @@ class Child:
         self._at_terminal = os.isatty(0)
         self.asked_to_end = 0
         """The first signal to end that came before the program had begun."""
+        self._early: list[int] = []
         self._woken, self._wakes = os.pipe()
         for end in (self._woken, self._wakes):
             os.set_blocking(end, False)
@@ -102,6 +103,8 @@ class Child:
         quarry = Quarry(process.pid, group=not self._at_terminal)
         if self.asked_to_end:
             quarry.signal(self.asked_to_end)
+        for number in self._early:
+            Quarry(process.pid, group=False).signal(number)
         stopped, kill_at = "", grip.deadline()
         while process.poll() is None:
             now = self._clock.now()
@@ -144,6 +147,8 @@ class Child:
         if process is None:
             if number in _TO_EVERYBODY:
                 self.asked_to_end = self.asked_to_end or number
+            else:
+                self._early.append(number)
         elif process.returncode is None and not (self._at_terminal and number in _FROM_TERMINAL):
             everybody = not self._at_terminal and number in _TO_EVERYBODY
             Quarry(process.pid, group=everybody).signal(number)
