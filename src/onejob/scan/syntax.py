@@ -25,7 +25,7 @@ FACTS_MAX = 500
 _BRACKETS = re.compile(r"[()\[\]{}]")
 _CHAIN = re.compile(rf"(?:(?:\??\.|->|::)\w+\s*\([^()\n]{{0,80}}\)\s*){{{CHAIN_MAX}}}")
 #: Type arguments in type arguments: a grammar that weighs every reading of them never ends.
-_GENERICS = re.compile(r"(?:[\w.:?]+\s*<\s*){12}|(?:<\s*){40}")
+_GENERICS = re.compile(r"(?<![\w.:?])(?:[\w.:?]{1,100}\s{0,9}<\s{0,9}){12}|(?:<\s{0,9}){40}")
 _QUOTES = "\"'`"
 
 
