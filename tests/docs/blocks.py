@@ -4,8 +4,8 @@
   (```` ```python title="shop.py" ````) is written to that file instead.
 - ``console`` blocks are run: lines after ``$`` are commands, the others are what they must print.
 - ``text`` blocks are drawings, which nobody runs.
-- ``sql``, ``lua``, ``javascript`` and ``java`` blocks are for other services; a test beside their subject
-  runs them.
+- ``sql``, ``lua``, ``javascript`` and ``java`` blocks are for other services; a test beside their
+  subject runs them.
 - ``<!-- not run: REASON -->`` above a block leaves it out; those are counted.
 """
 

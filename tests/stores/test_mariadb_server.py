@@ -156,7 +156,7 @@ def test_missing_tables_are_said_to_be_missing(mariadb_url: str, user: Connect) 
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        (f"mariadb://root:secret@127.0.0.1:{free_port()}/test", "Can't connect"),
+        ("mariadb://root:secret@127.0.0.1:PORT/test", "Can't connect"),
         ("mariadb://nobody:secret@127.0.0.1/test", "Access denied"),
         ("mariadb://root@127.0.0.1/no_such_database", "Create the database first"),
     ],
@@ -165,7 +165,8 @@ def test_a_server_that_cannot_be_used_is_unavailable_and_no_password_is_shown(
     mariadb_url: str, url: str, why: str
 ) -> None:
     host = mariadb_url.rpartition("@")[2].partition("/")[0]
-    store = MariadbStore(url.replace("127.0.0.1/", f"{host}/"), where="127.0.0.1/test")
+    url = url.replace("127.0.0.1/", f"{host}/").replace("PORT", str(free_port()))
+    store = MariadbStore(url, where="127.0.0.1/test")
 
     with pytest.raises(StoreUnavailable, match=why) as raised:
         store.run(claims.take("period", "x", "1", owner="a", lease=SECOND, keep=HOUR))

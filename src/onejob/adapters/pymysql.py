@@ -53,4 +53,6 @@ class PymysqlWithin:
 
     @property
     def _begun(self) -> bool:
-        return bool(self.connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
+        # Known once the server has greeted, which the driver's type does not say.
+        status: int = getattr(self.connection, "server_status")  # noqa: B009
+        return bool(status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)

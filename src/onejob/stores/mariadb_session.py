@@ -79,7 +79,8 @@ def execute(
 
 def in_transaction(connection: Connection) -> bool:
     """Tell whether a transaction is open, as the server said with its last reply."""
-    return bool(connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
+    status: int = getattr(connection, "server_status")  # noqa: B009 - the driver's type lacks it
+    return bool(status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
 
 
 def hung_up(connection: Connection) -> bool:
@@ -87,7 +88,8 @@ def hung_up(connection: Connection) -> bool:
     if not connection.open:
         return True
     # A server says nothing unless asked: what can be read is its farewell.
-    readable, _, _ = select.select([connection._sock], [], [], 0)
+    socket = getattr(connection, "_sock")  # noqa: B009 - the driver's type lacks it
+    readable, _, _ = select.select([socket], [], [], 0)
     return bool(readable)
 
 
