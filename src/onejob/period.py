@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from enum import Enum
 from typing import (
     Any,
@@ -53,6 +53,11 @@ class Skipped(Enum):
 
     def __bool__(self) -> bool:
         return False
+
+    def __await__(self) -> Generator[None, None, Skipped]:
+        """Be awaited as what a call returns that has something to do, where that is a task."""
+        yield from ()
+        return self
 
     def __repr__(self) -> str:
         return "onejob.SKIPPED"
@@ -112,11 +117,13 @@ class Periods:
             check_name(name, what="period's name")
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            if isinstance(function, staticmethod):
+                return staticmethod(decorate(function.__func__))
             scope = self._name(function, name)
             once = _Once(
                 function, Wish(scope, lease, cut), self._services, keep_failed, on_store_down
             )
-            if inspect.iscoroutinefunction(function):
+            if _is_async(function):
 
                 @functools.wraps(function)
                 async def acall(*args: Any, **kwargs: Any) -> Any:
@@ -142,7 +149,7 @@ class Periods:
                 f"{function.__name__} is a generator: its body runs after the call, outside its "
                 "period. Decorate a function that does the work."
             )
-        given = check_name(name or getattr(function, "__name__", ""), what="period's name")
+        given = check_name(name or _called(function), what="period's name")
         module = getattr(function, "__module__", "")
         place = f"{module}.{getattr(function, '__qualname__', given)}"
         other = self._named.setdefault(given, place)
@@ -167,6 +174,7 @@ class _Once:
     ) -> None:
         self._function, self._wish, self._services = function, wish, services
         self._keep_failed, self._on_store_down = keep_failed, on_store_down
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         services = self._services()
@@ -181,11 +189,21 @@ class _Once:
             return SKIPPED
         try:
             result = self._function(*args, **kwargs)
+            if inspect.isawaitable(result) and result is not SKIPPED and _in_a_loop():
+                return self._later(services, turn, result)
+            _refuse_body(self._function, result)
         except BaseException as error:
             carry(self._raised(services, turn, error), run)
             raise
         carry(self._returned(services, turn), run)
         return result
+
+    def _later(self, services: Services, turn: Turn, body: Awaitable[Any]) -> asyncio.Task[Any]:
+        """Have what a wrapper returned run within the turn, whether it is awaited or not."""
+        task = asyncio.ensure_future(self._within(services, turn, body))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def acall(self, *args: Any, **kwargs: Any) -> Any:
         services = self._services()
@@ -199,12 +217,17 @@ class _Once:
             return await self._function(*args, **kwargs)
         if not self._is_ours(turn, services):
             return SKIPPED
-        held, body = turn.held, asyncio.ensure_future(self._function(*args, **kwargs))
+        return await self._within(services, turn, self._function(*args, **kwargs))
+
+    async def _within(self, services: Services, turn: Turn, work: Awaitable[Any]) -> Any:
+        run = services.arun()
+        held, body = turn.held, asyncio.ensure_future(work)
         held.on_lost = self._told(services, _canceller(body))
         if held.lost:
             body.cancel()
         try:
             result = await body
+            _refuse_body(self._function, result)
         except BaseException as error:
             await _kept(acarry(self._raised(services, turn, error), run))
             if held.lost and body.cancelled() and not _is_cancelled():
@@ -237,8 +260,9 @@ class _Once:
             yield from self._returned(services, turn)
             return
         said = error_text(error)
-        yield from turns.failed(turn, services, said, keep=self._keep_failed)
-        kept = "kept" if self._keep_failed else "given back"
+        keep = self._keep_failed and not isinstance(error, _BodyOutside)
+        yield from turns.failed(turn, services, said, keep=keep)
+        kept = "kept" if keep else "given back"
         services.events.emit("period.failed", **_of(turn), error=said, period=kept)
 
     def _returned(self, services: Services, turn: Turn) -> Steps[None]:
@@ -260,6 +284,45 @@ class _Once:
             services.events.emit("period.lost", **fields)
 
         return tell
+
+
+class _BodyOutside(UsageError):
+    """What was called returned its body instead of running it."""
+
+
+def _is_async(function: Any) -> bool:
+    """Tell whether what it returns is awaited: an object may be called, and its method be async."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - the method itself is asked for
+    )
+
+
+def _called(function: Any) -> str:
+    return getattr(function, "__name__", "")
+
+
+def _refuse_body(function: Any, result: Any) -> None:
+    """Refuse a result that is work still to be begun: it would be done outside the period."""
+    if inspect.isasyncgen(result):
+        what = "an async generator"
+    elif inspect.iscoroutine(result) or inspect.isgenerator(result):
+        result.close()
+        what = f"a {type(result).__name__}"
+    else:
+        return
+    raise _BodyOutside(
+        f"{_called(function) or function!r} returned {what}, which runs after the call: outside "
+        "its period, which was given back. Put once_per on the async function itself, below other "
+        "decorators, or on a function that does the work."
+    )
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _of(turn: Turn) -> dict[str, object]:

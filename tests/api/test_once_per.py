@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -211,6 +211,71 @@ def test_a_script_that_exits_has_ended_as_it_says(
         digest()
 
     assert row(sqlite_app).state == state
+
+
+def passed_through(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate as many libraries do: what comes back calls, and is not async itself."""
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        return function(*args)
+
+    return call
+
+
+@in_a_loop
+async def test_what_a_wrapper_returns_is_awaited_within_the_period(sqlite_app: App) -> None:
+    fails = [True]
+
+    @sqlite_app.once_per(YEAR)
+    @passed_through
+    async def digest() -> str:
+        assert row(sqlite_app).state == "claimed"
+        if fails:
+            raise RuntimeError(fails.pop())
+        return "sent"
+
+    with pytest.raises(RuntimeError):
+        await digest()
+    assert row(sqlite_app).state == "free"
+    assert await digest() == "sent"
+    assert row(sqlite_app).state == "done"
+    assert await digest() is SKIPPED
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "generator", "async generator"])
+def test_a_body_that_would_run_outside_its_period_is_refused(kind: str, sqlite_app: App) -> None:
+    async def coroutine() -> None: ...
+
+    def generator() -> Iterator[int]:
+        yield 1
+
+    async def async_generator() -> AsyncIterator[int]:
+        yield 1
+
+    made = {"coroutine": coroutine, "generator": generator, "async generator": async_generator}
+    digest = sqlite_app.once_per(YEAR, name="digest", keep_failed=True)(passed_through(made[kind]))
+
+    with pytest.raises(UsageError, match=f"returned an? {kind}, .* the async function itself"):
+        digest()
+    assert row(sqlite_app).state == "free"
+
+
+@in_a_loop
+async def test_objects_with_an_async_call_and_static_methods_are_functions_too(
+    sqlite_app: App,
+) -> None:
+    class Digest:
+        async def __call__(self) -> str:
+            return row(sqlite_app).state
+
+        @sqlite_app.once_per(YEAR, name="static")
+        @staticmethod
+        async def static() -> str:
+            return row(sqlite_app, "static").state
+
+    assert await sqlite_app.once_per(YEAR, name="digest")(Digest())() == "claimed"
+    assert await Digest().static() == "claimed"
 
 
 @in_a_loop
