@@ -52,8 +52,16 @@ def test_a_higher_version_wins_and_a_lower_one_leaves() -> None:
     stored = Stored("new", "1.10", superseded=("old",))
 
     assert decide(Declaration("old", "1.11"), stored, "new") == Replace(("new",))
-    lower = decide(Declaration("other", "1.9"), stored)
+    lower = decide(Declaration("other", "1.9"), stored, "other", "new")
     assert lower == Leave("version 1.10 defined it, this is version 1.9")
+
+
+def test_a_lower_version_returns_once_nobody_declares_the_higher_ones() -> None:
+    """A16: a rollback, whether its definition was known before or not."""
+    stored = Stored("new", "2.0", superseded=("old",))
+
+    assert decide(Declaration("old", "1.0"), stored, "old") == Replace(("new",))
+    assert decide(Declaration("other", "1.0"), stored, "other") == Replace(("old", "new"))
 
 
 def test_equal_or_absent_versions_decide_nothing() -> None:

@@ -65,8 +65,8 @@ def adopt(
     """Decide whether this process may define the schedule.
 
     ``live_definitions`` are the hashes that live replicas declare for it. A higher App version
-    wins and a lower one leaves; between equal or absent versions, a definition never seen before is
-    news, and one already replaced returns only when no live replica declares its successor.
+    wins; between equal or absent versions, a definition never seen before is news. That of a lower
+    version, or one already replaced, returns only when no live replica declares its successor.
     Raises UsageError for a version that cannot be ordered.
     """
     if stored is None:
@@ -74,11 +74,11 @@ def adopt(
     if declared.definition == stored.definition:
         return Same()
     order = _order(declared.version, stored.version)
-    if order < 0:
-        return Leave(f"version {stored.version} defined it, this is version {declared.version}")
-    returns = order == 0 and declared.definition in stored.superseded
-    if returns and stored.definition in live_definitions:
-        return Leave("a live replica declares the definition that replaced this one")
+    if stored.definition in live_definitions:
+        if order < 0:
+            return Leave(f"version {stored.version} defined it, this is version {declared.version}")
+        if order == 0 and declared.definition in stored.superseded:
+            return Leave("a live replica declares the definition that replaced this one")
     return Replace(_superseded_by(declared, stored))
 
 
