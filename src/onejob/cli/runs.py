@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from onejob.cli import took_part
 from onejob.cli.failure import FINDINGS
 from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import data, document, remark, table
@@ -53,11 +54,14 @@ def command(
         )
     with invocation.store() as store:
         found = store.run(views.runs(job=job, state=state, key=key, schedule=schedule, limit=limit))
+        # Only of one key: that is one run, or a few.
+        parts = took_part.of(store, found, key) if key and found else {}
     if invocation.as_json:
-        document([as_json(run) for run in found])
+        document([{**as_json(run), **took_part.as_json(parts.get(run.id))} for run in found])
     elif found:
+        who = took_part.COLUMNS if key else ()
         table(
-            ("ID", "JOB", "KEY", "STATE", "ATTEMPT", "STARTED", "TOOK", "NOTE"),
+            ("ID", "JOB", "KEY", "STATE", "ATTEMPT", *who, "STARTED", "TOOK", "NOTE"),
             [
                 (
                     run.id,
@@ -65,12 +69,14 @@ def command(
                     run.key,
                     run.outcome or run.state,
                     run.attempt,
+                    *(took_part.cells(parts[run.id]) if key else ()),
                     when(run.started) or f"due {when(run.due)}",
                     span(run.ended - run.started) if run.ended and run.started else "",
                     run.error or run.progress or "",
                 )
                 for run in found
             ],
+            whole=bool(key),
         )
         if len(found) == limit:
             remark(f"The newest {limit}; --limit shows more, --job and --state show fewer.")

@@ -66,12 +66,12 @@ def of_run(evidence: Evidence) -> Story:
 def of_tick(schedule: str, job: str, at: int, events: tuple[EventView, ...]) -> Story | None:
     """Tell of a fire time that became no run; None where nothing is known of it."""
     for event in reversed(events):
-        detail = _detail(event)
+        detail = read_detail(event)
         if event.kind == "tick.skipped" and detail.get("fire_time") == at:
             told = Told(event.at, event.kind, _skipped(event), replica=event.replica)
             return Story(job, f"{schedule}@{text(Instant(at))}", at, (told,), told.sentence)
-        if event.kind == "tick.missed" and (reason := _reason(detail, at)):
-            sentence = f"{when(at)} was missed: {_MISSED.get(reason, reason)}."
+        if reason := missed_in(event).get(at):
+            sentence = f"{when(at)} was missed: {MISSED.get(reason, reason)}."
             told = Told(event.at, event.kind, sentence, replica=event.replica)
             return Story(job, f"{schedule}@{text(Instant(at))}", at, (told,), sentence)
     return None
@@ -86,14 +86,19 @@ def of_nothing(schedule: str, job: str, at: int, why: str) -> Story:
 
 def skipped_at(event: EventView) -> int:
     """Return the fire time of a skipped tick, 0 where the event is another."""
-    found = _detail(event).get("fire_time") if event.kind == "tick.skipped" else 0
+    found = read_detail(event).get("fire_time") if event.kind == "tick.skipped" else 0
     return found if isinstance(found, int) else 0
 
 
 def missed_at(event: EventView) -> int:
     """Return the newest fire time that an event reports as missed, 0 where it reports none."""
-    newest = _detail(event).get("newest") if event.kind == "tick.missed" else None
-    return _instant(newest[-1].get("at")) if newest else 0
+    return max(missed_in(event), default=0)
+
+
+def missed_in(event: EventView) -> dict[int, str]:
+    """Return the fire times that an event lists as missed, each with its reason."""
+    newest = read_detail(event).get("newest") if event.kind == "tick.missed" else None
+    return {_instant(one.get("at")): str(one.get("reason")) for one in newest or ()}
 
 
 def _expected(run: RunView) -> Told:
@@ -106,7 +111,7 @@ def _expected(run: RunView) -> Told:
 
 
 def _event(event: EventView, evidence: Evidence) -> Told:
-    detail = _detail(event)
+    detail = read_detail(event)
     attempt = f"Attempt {detail.get('attempt')}{_who(event.replica, event.token, evidence)}"
     error = clean(detail.get("error") or "no reason given")
     match event.kind:
@@ -226,7 +231,8 @@ def _skipped(event: EventView) -> str:
     return f'{when(at)} was skipped: run {event.run_id} before it had not ended (overlap="skip").'
 
 
-_MISSED = {
+#: Why a fire time was missed, by the reason that its event gives.
+MISSED = {
     "late": "it came up later than max_lateness allows",
     "catch_up": "nobody ticked then, and a newer fire time took its place (catch_up)",
     "cap": "nobody ticked then, and catch_up_cap was reached",
@@ -239,13 +245,6 @@ _CANCELLED = {
     "overlap": 'a newer fire time had come (overlap="cancel")',
     "asked": "somebody asked for it",
 }
-
-
-def _reason(detail: Mapping[str, Any], at: int) -> str:
-    for missed in detail.get("newest", ()):
-        if _instant(missed.get("at")) == at:
-            return str(missed.get("reason"))
-    return ""
 
 
 def _instant(stored: object) -> int:
@@ -266,7 +265,8 @@ def _replica(id: str, evidence: Evidence) -> str:
     return f"Replica {clean(id)}{place}"
 
 
-def _detail(event: EventView) -> Mapping[str, Any]:
+def read_detail(event: EventView) -> Mapping[str, Any]:
+    """Return what an event says beside its kind."""
     try:
         found = json.loads(event.detail)
     except ValueError:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onejob.cli import claim_story, story
+from onejob.cli import claim_story, story, tick_table
 from onejob.cli.failure import FINDINGS, Failure
 from onejob.cli.invocation import Invocation, store_options
-from onejob.cli.output import data, document
+from onejob.cli.output import data, document, remark
 from onejob.cli.story import Evidence, Story, Told
 from onejob.cli.text import clean, utc, when
+from onejob.cli.tick_table import TICKS, TICKS_MAX, Asked
+from onejob.cli.ticks import Tick
 from onejob.commands import views
 from onejob.commands.command import Command
 from onejob.commands.views import EventView, RunView, ScheduleView
@@ -30,22 +32,31 @@ LOOKED_AT_MAX = 1_000
 @click.command("why")
 @click.argument("name", metavar="JOB|SCHEDULE")
 @click.argument("which", metavar="[TIME|RUN]", required=False)
+@click.option(
+    "--ticks",
+    "most",
+    type=click.IntRange(1, TICKS_MAX),
+    help=f"Show the last so many fire times of a schedule, {TICKS} if not given.",
+)
+@click.option("--since", metavar="TIME", help=f"Show those since then, {TICKS_MAX:,} at the most.")
 @store_options
-def command(invocation: Invocation, name: str, which: str | None) -> None:
+def command(
+    invocation: Invocation, name: str, which: str | None, most: int | None, since: str | None
+) -> None:
     """Tell the story of one run or fire time; without TIME or RUN, of the latest.
 
     TIME is an instant such as 2026-03-29T01:00:00Z, RUN the id of a run, or its key. Knows the
-    periods and keys of `once` and once_per too, and the ticks of a guarded scheduler.
+    periods and keys of `once` and once_per too, and the ticks of a guarded scheduler. Below the
+    story of the latest, one row for each fire time that was expected: who claimed it, who lost it,
+    what became of it.
     """
     check_name(name, what="name")
+    asked = None
+    if which is None or most or since:
+        start = read_instant(since, "--since") if since else 0
+        asked = Asked(most or (TICKS_MAX if since else TICKS), start)
     with invocation.store() as store:
-        try:
-            found = _find(store, name, which)
-        except (Failure, UsageError, UnsupportedByStore):
-            claimed = claim_story.find(store, name, which)
-            if claimed is None:
-                raise
-            found = claimed
+        found, ticks = _found(store, name, which, asked)
     if invocation.as_json:
         document(
             {
@@ -55,19 +66,49 @@ def command(invocation: Invocation, name: str, which: str | None) -> None:
                 "expected": utc(found.expected),
                 "events": [_as_json(told) for told in found.events],
                 "answer": found.answer,
+                "ticks": [tick_table.as_json(tick) for tick in ticks],
             }
         )
         return
     data(found.answer)
     for told in found.events:
         data(f"  {told.sentence}" if not told.at else f"  {when(told.at)}  {told.sentence}")
+    if ticks:
+        data("")
+        tick_table.show(ticks)
+        if asked and len(ticks) == asked.most:
+            remark(f"The newest {asked.most}; --ticks and --since show more.")
+    elif most or since:
+        remark(f"No fire time of {name} to show: it is no schedule, or none has come.")
 
 
-def _find(store: AnyStore, name: str, which: str | None) -> Story:
-    named = store.run(views.schedules(name=name))
-    schedule = named[0] if named else None
+def _found(
+    store: AnyStore, name: str, which: str | None, asked: Asked | None
+) -> tuple[Story, tuple[Tick, ...]]:
+    """Find the story, and the rows below it; for a name of no schedule or run, among claims."""
+    ticks: tuple[Tick, ...] = ()
+    try:
+        named = store.run(views.schedules(name=name))
+        schedule = named[0] if named else None
+        if schedule is not None and asked is not None:
+            ticks = tick_table.read_schedule(store, schedule, asked)
+        return _find(store, name, which, schedule, ticks), ticks
+    except (Failure, UsageError, UnsupportedByStore):
+        claimed = claim_story.find(store, name, which)
+        if claimed is None:
+            raise
+        return claimed, tick_table.read_claims(store, name, asked) if asked else ()
+
+
+def _find(
+    store: AnyStore,
+    name: str,
+    which: str | None,
+    schedule: ScheduleView | None,
+    ticks: tuple[Tick, ...],
+) -> Story:
     if which is None:
-        return _latest(store, name, schedule)
+        return _latest(store, name, schedule, ticks)
     if which.isdecimal() and (run := _numbered(store, name, int(which))):
         return _of_run(store, run)
     if runs := store.run(views.runs(job=name, key=which, limit=1)):
@@ -83,12 +124,18 @@ def _find(store: AnyStore, name: str, which: str | None) -> Story:
     return _of_instant(store, name, schedule, at)
 
 
-def _latest(store: AnyStore, name: str, schedule: ScheduleView | None) -> Story:
+def _latest(
+    store: AnyStore, name: str, schedule: ScheduleView | None, ticks: tuple[Tick, ...]
+) -> Story:
     runs = _runs(store, name, schedule, limit=1)
     run = runs[0] if runs else None
     if schedule is not None and (news := _newer_tick(store, schedule, run)):
         return news
     if run is None:
+        if schedule is not None and ticks:
+            # Nothing has come of it, and its fire times say why.
+            answer = _nothing_of(name, schedule)
+            return Story(schedule.job, ticks[0].key, ticks[0].at, (), answer)
         raise Failure(_nothing_of(name, schedule), code=FINDINGS)
     return _of_run(store, run)
 
@@ -173,10 +220,10 @@ def _fire_time(event: EventView) -> int:
 def _nothing_of(name: str, schedule: ScheduleView | None) -> str:
     if schedule is None:
         return f"nothing is known of {name!r}. See: onejob jobs, onejob schedules"
-    if schedule.broken:
-        return f"{name} has never fired: it is broken ({schedule.broken})"
-    if schedule.paused:
+    if schedule.paused and not schedule.broken:
         return f"{name} has never fired, and is paused. Resume it: onejob schedules resume {name}"
+    if 0 < schedule.next_fire <= schedule.now and (why := _held_up(schedule)):
+        return f"{name} has never fired: {why}"
     return f"{name} has not fired yet; it will {when(schedule.next_fire) or 'never'}"
 
 
