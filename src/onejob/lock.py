@@ -22,8 +22,10 @@ from onejob.commands.command import Command
 from onejob.core.hold import Grip
 from onejob.errors import LeaseLost, OnejobError, StoreError, UsageError
 from onejob.lease import AsyncLease, Lease
+from onejob.runtime.events import log
 from onejob.runtime.held import Held
 from onejob.services import Services
+from onejob.uses import Uses
 from onejob.waiting import Asking, Waiters, Wanted, atake, take
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,8 +46,7 @@ class Lock:
     ) -> None:
         self._wanted, self._open, self._waiters, self._random = wanted, services, waiters, random
         self._on_lost = on_lost
-        # One use for each thread or task that is inside.
-        self._inside: dict[object, Lease | AsyncLease] = {}
+        self._uses: Uses[Lease | AsyncLease] = Uses()
 
     def __repr__(self) -> str:
         return f"<Lock {self._wanted.name!r}>"
@@ -55,7 +56,7 @@ class Lock:
         services = self._open()
         asking = self._asking(services)
         held = take(asking, services, self._waiters)
-        return self._entered(Lease(held, services), asking, threading.get_ident())
+        return self._entered(Lease(held, services), asking)
 
     def __exit__(
         self,
@@ -63,7 +64,7 @@ class Lock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        lease = self._leaving(threading.get_ident())
+        lease = self._uses.leave()
         services, held = lease._services, lease._held
         why, command = self._left(lease)
         if command is not None:
@@ -80,7 +81,7 @@ class Lock:
         services = self._open()
         asking = self._asking(services)
         held = await atake(asking, services, self._waiters)
-        return self._entered(AsyncLease(held, services), asking, asyncio.current_task())
+        return self._entered(AsyncLease(held, services), asking)
 
     async def __aexit__(
         self,
@@ -88,7 +89,7 @@ class Lock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        lease = self._leaving(asyncio.current_task())
+        lease = self._uses.leave()
         assert isinstance(lease, AsyncLease), "entered by async with"
         services, held = lease._services, lease._held
         cancelled_by_us = lease._ended(kind)
@@ -107,12 +108,13 @@ class Lock:
 
     def __call__(self, function: F) -> F:
         """Hold the lock for each call of ``function``. NotAcquired, where it is not to be had."""
+        if isinstance(function, staticmethod):
+            return staticmethod(self(function.__func__))  # type: ignore[return-value]
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise UsageError(
-                f"{function.__name__} is a generator: it runs after the call, without the lock. "
-                "Take the lock inside it, with `with`."
-            )
-        if inspect.iscoroutinefunction(function):
+            raise UsageError(_runs_later(function, "generator"))
+        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 - its colour, not whether it has one
+        ):
 
             @functools.wraps(function)
             async def alocked(*args: Any, **kwargs: Any) -> Any:
@@ -124,7 +126,7 @@ class Lock:
         @functools.wraps(function)
         def locked(*args: Any, **kwargs: Any) -> Any:
             with self:
-                return function(*args, **kwargs)
+                return _done(function, function(*args, **kwargs))
 
         return locked  # type: ignore[return-value]
 
@@ -143,23 +145,23 @@ class Lock:
     def _asking(self, services: Services) -> Asking:
         return Asking(self._wanted, services, self._random)
 
-    def _entered(self, lease: AnyLease, asking: Asking, user: object) -> AnyLease:
+    def _entered(self, lease: AnyLease, asking: Asking) -> AnyLease:
         services, held = lease._services, lease._held
         held.on_lost = _Teller(lease, services, self._on_lost)
-        services.renewer.hold(held)
-        self._inside[user] = lease
+        try:
+            services.renewer.hold(held)
+        except BaseException:
+            # Not renewed, so not ours to work under: the others need not wait for it to lapse.
+            lease._left()
+            services.run()(leases.release(held.grip))
+            raise
+        self._uses.enter(lease)
         lease._entered()
         if (tidy := asking.tidy()) is not None:
             # From the renewer's thread, so that nobody waits for it.
             services.renewer.release_later(tidy, ttl=held.ttl)
         services.events.emit("lock.acquired", lock=self._wanted.name, token=held.token)
         return lease
-
-    def _leaving(self, user: object) -> Lease | AsyncLease:
-        if user not in self._inside and len(self._inside) == 1:
-            # Entered by one thread or task and left by another, as a fixture may be.
-            [user] = self._inside
-        return self._inside.pop(user)
 
     def _left(self, lease: Lease | AsyncLease) -> tuple[str, Command[bool] | None]:
         """Stop renewing; return why it was lost, if so, and the release that is to be sent.
@@ -221,7 +223,35 @@ class _Teller:
         self._services.events.emit("lock.lost", lock=grip.name, token=held.token, why=held.lost)
         self._kept = None
         if lease is not None and self._on_lost is not None:
-            self._on_lost(lease)
+            # In a thread of its own: however long it takes, others hear of theirs.
+            told = threading.Thread(
+                target=_tell, args=(self._on_lost, lease), name="onejob-lost", daemon=True
+            )
+            told.start()
+
+
+def _tell(on_lost: OnLost, lease: Lease | AsyncLease) -> None:
+    try:
+        on_lost(lease)
+    except BaseException:  # noqa: BLE001 - the caller's own function, and nobody above it
+        log.exception("on_lost of lock %r failed", lease.name)
+
+
+def _done(function: Callable[..., Any], result: Any) -> Any:
+    """Return what a call returned; refuse what would only begin now, without the lock."""
+    if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+        if inspect.iscoroutine(result) or inspect.isgenerator(result):
+            result.close()
+        raise UsageError(_runs_later(function, type(result).__name__))
+    return result
+
+
+def _runs_later(function: Callable[..., Any], kind: str) -> str:
+    name = getattr(function, "__name__", repr(function))
+    return (
+        f"{name} gives a {kind}: its body would run after the call, without the lock. Take the "
+        "lock inside it, or put this decorator on the `async def` itself, below the others."
+    )
 
 
 def _end(held: Held) -> None:

@@ -84,10 +84,14 @@ class Renewer:
         self._send_at = self._watch_at = self._stay_until = 0
 
     def hold(self, held: Held) -> None:
-        """Renew it from now on."""
+        """Renew it from now on. Raises where no thread can be begun: then nothing is renewed."""
         with self._changed:
             self._held[held.owner] = held
-            self._begin(held.renew_at, held.deadline)
+            try:
+                self._begin(held.renew_at, held.deadline)
+            except BaseException:
+                del self._held[held.owner]
+                raise
 
     def drop(self, held: Held) -> None:
         """Renew it no longer. What was lost by then is still told of, once."""
@@ -136,8 +140,13 @@ class Renewer:
             threading.Thread(target=target, args=(crew,), name=name, daemon=True)
             for target, name in ((self._send, "onejob-renewer"), (self._watch, "onejob-watch"))
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:
+            # No thread is to be had: the next one who holds something must try again.
+            self._crew, self._threads = None, []
+            raise
 
     def _sleep(self, now: int, until: int) -> None:
         busy = bool(self._held or self._debts)
@@ -249,7 +258,7 @@ class Renewer:
             if held.on_lost is not None:
                 try:
                     held.on_lost(held)
-                except Exception:  # noqa: BLE001 - a loop's edge: the caller's own function
+                except BaseException:  # noqa: BLE001 - a loop's edge: others must hear of theirs
                     log.exception("on_lost of %s failed", held.what)
 
     def _next_lost(self, crew: object) -> Held | None:

@@ -1,0 +1,191 @@
+"""One lock object in many hands, and callbacks that misbehave: no use ends another's."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from onejob import App, AsyncLease, Lease, LeaseLost, NotAcquired, UsageError
+
+
+@pytest.fixture
+def app() -> Iterator[App]:
+    app = App("memory://")
+    yield app
+    app.close()
+
+
+def broken(app: App, name: str) -> None:
+    app.locks.break_(name, reason="to see what follows")
+
+
+def taken(app: App, name: str) -> bool:
+    found = app.locks.get(name)
+    return found is not None and found.state == "held"
+
+
+def test_a_late_exit_does_not_release_what_the_next_use_of_the_object_holds(app: App) -> None:
+    """C01: two generators of one thread, the first of which has lost the lock."""
+    lock = app.lock("x", ttl="30s")
+
+    def use() -> Iterator[Lease]:
+        with lock as lease:
+            yield lease
+
+    first, second = use(), use()
+    next(first)
+    broken(app, "x")
+    lease = next(second)
+
+    with pytest.raises(LeaseLost):
+        next(first)
+
+    assert taken(app, "x")
+    with pytest.raises(NotAcquired), app.lock("x", ttl="30s"):
+        pass
+    lease.check()
+    assert list(second) == []
+    assert not taken(app, "x")
+
+
+def test_tasks_of_one_loop_leave_each_with_their_own_lease(app: App) -> None:
+    """C01, A10: a sync block in each of two tasks, in one thread."""
+    lock = app.lock("x", ttl="30s")
+    entered, leave = [asyncio.Event(), asyncio.Event()], [asyncio.Event(), asyncio.Event()]
+
+    async def use(place: int) -> Any:
+        with lock as lease:
+            entered[place].set()
+            await leave[place].wait()
+            return lease.lost
+
+    async def scenario() -> list[Any]:
+        one = asyncio.create_task(use(0))
+        await entered[0].wait()
+        broken(app, "x")
+        two = asyncio.create_task(use(1))
+        await entered[1].wait()
+        leave[0].set()
+        await asyncio.wait([one])
+        assert taken(app, "x")
+        leave[1].set()
+        return list(await asyncio.gather(one, two, return_exceptions=True))
+
+    lost, mine = asyncio.run(scenario())
+
+    assert isinstance(lost, LeaseLost)
+    assert mine is False
+    assert not taken(app, "x")
+
+
+def lose(app: App, name: str, on_lost: Any, heard: threading.Event) -> None:
+    with app.lock(name, ttl="1s", on_lost=on_lost):
+        broken(app, name)
+        assert heard.wait(10)
+
+
+@pytest.mark.parametrize("failure", [SystemExit, KeyboardInterrupt, ValueError])
+def test_whatever_on_lost_raises_the_next_loss_is_told(
+    app: App, failure: type[BaseException]
+) -> None:
+    told: list[str] = []
+    heard = threading.Event()
+
+    def leave(lease: Lease) -> None:
+        told.append(lease.name)
+        heard.set()
+        raise failure("lost")
+
+    for name in ("x", "y"):
+        heard.clear()
+        with pytest.raises(LeaseLost):
+            lose(app, name, leave, heard)
+
+    assert told == ["x", "y"]
+
+
+def test_a_slow_on_lost_keeps_no_other_body_from_being_cancelled(app: App) -> None:
+    """C06"""
+    release = threading.Event()
+
+    def slow(lease: AsyncLease) -> None:
+        release.wait(20)
+
+    async def body(name: str, on_lost: Any) -> str:
+        try:
+            async with app.lock(name, ttl="1s", on_lost=on_lost):
+                await asyncio.sleep(20)
+        except LeaseLost:
+            return "lost"
+        return "went on"
+
+    async def scenario() -> list[str]:
+        first = asyncio.create_task(body("x", slow))
+        other = asyncio.create_task(body("y", None))
+        await asyncio.sleep(0.1)
+        broken(app, "x")
+        broken(app, "y")
+        return list(await asyncio.wait_for(asyncio.gather(first, other), 10))
+
+    try:
+        assert asyncio.run(scenario()) == ["lost", "lost"]
+    finally:
+        release.set()
+
+
+def test_a_lock_that_nobody_could_renew_is_given_back(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No thread was to be had once: the next lock is renewed all the same."""
+    start = threading.Thread.start
+
+    def refuse(self: threading.Thread) -> None:
+        if self.name == "onejob-renewer":
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError), app.lock("x", ttl="30s"):
+        pass
+    assert not taken(app, "x")
+    monkeypatch.undo()
+
+    with app.lock("x", ttl="1s") as lease:
+        names = {thread.name for thread in threading.enumerate()}
+        assert {"onejob-renewer", "onejob-watch"} <= names
+        lease.check()
+
+
+class Colour:
+    async def __call__(self) -> str:
+        return "awaited"
+
+
+def test_what_would_begin_after_the_call_is_refused_before_it_does(app: App) -> None:
+    began: list[str] = []
+
+    async def work() -> None:
+        began.append("work")
+
+    def wrapped() -> Any:
+        return work()
+
+    def generator() -> Any:
+        yield from range(3)
+
+    for function in (wrapped, lambda: generator()):
+        with pytest.raises(UsageError, match="would run after the call, without the lock"):
+            app.lock("x")(function)()
+
+    assert began == []
+    assert not taken(app, "x")
+
+
+def test_an_object_with_an_async_call_holds_the_lock_while_it_is_awaited(app: App) -> None:
+    locked = app.lock("x")(Colour())
+
+    assert asyncio.run(locked()) == "awaited"  # type: ignore[arg-type]
