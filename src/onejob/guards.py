@@ -23,7 +23,7 @@ from onejob import forking
 from onejob.commands import claims, events, ledger, views
 from onejob.commands.claims import Busy, Finished, LedgerClaim, Taken, Unsure, Won
 from onejob.commands.command import Command
-from onejob.core.guarding import Tick, look_again
+from onejob.core.guarding import Tick, distance, look_again, noted_late
 from onejob.core.lease import deadline
 from onejob.core.run import error_text
 from onejob.core.time import Instant, Span, moment
@@ -39,6 +39,9 @@ T = TypeVar("T")
 
 #: How often it is said anew that a tick is about to fire, where the answer takes a lease.
 BEGIN_MOST: Final = 3
+
+#: Schedules of which a late tick is kept in mind, at the most.
+LATE_MOST: Final = 1_000
 
 OnStoreDown: TypeAlias = Literal["skip", "fire"]
 OnUnknown: TypeAlias = Literal["skip", "fire"]
@@ -66,6 +69,7 @@ class Guard:
         self._lock = threading.Lock()
         self._down = False
         self._held: dict[str, Held] = {}
+        self._late: dict[str, Span] = {}
         forking.watch(self)
 
     def in_a_thread(self) -> None:
@@ -142,6 +146,9 @@ class Guard:
         services = self._services()
         # Names this very claim: whoever finds it in the ledger has won, though the reply was lost.
         owner = f"{services.owner}/{uuid4().hex[:16]}"
+        meant = bool(tick.spacing) and not again
+        late = self._late.pop(tick.key, Span(0)) if meant else Span(0)
+        asked_at = services.clock.now() if meant else 0
         command = claims.take(
             claims.TICK,
             tick.schedule,
@@ -149,7 +156,7 @@ class Guard:
             owner=owner,
             lease=services.lease,
             keep=tick.keep,
-            spacing=tick.spacing,
+            spacing=distance(tick, before=late),
             even_if_unsure=self.on_unknown == "fire",
             tell=not again,
         )
@@ -161,6 +168,8 @@ class Guard:
                 return Later(tick, services.lease)
             return self._without_store(tick, None, error)
         self._store_is_back()
+        if meant:
+            self._note_late(tick, taken, services.clock.now() - asked_at)
         return self._judge(tick, taken, services.lease, again)
 
     def begin(self, permit: Permit, *, hold: bool = False) -> bool:
@@ -214,6 +223,14 @@ class Guard:
             keep = permit.tick.keep
             self._drop(permit.claim)
             self._written(claims.end(permit.claim, keep=keep, state=state, error=error))
+
+    def _note_late(self, tick: Tick, taken: Taken, took: int) -> None:
+        """Keep in mind, until its next tick, that one of our phase was noted late."""
+        late = noted_late(tick, since=taken.since, now=taken.now, took=took)
+        if late:
+            self._late[tick.key] = late
+        if len(self._late) > LATE_MOST:
+            self._late.pop(next(iter(self._late)), None)
 
     # Answers
 
@@ -335,7 +352,7 @@ class Guard:
     def after_fork(self, parent: int) -> None:
         """Keep, in a forked child, nothing that its parent waits for."""
         self._lock = threading.Lock()
-        self._held = {}
+        self._held, self._late = {}, {}
         self.room = WaitingRoom(threaded=self.room.threaded)
         self.counts = Counts()
 

@@ -11,6 +11,8 @@ from enum import Enum
 from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from onejob.core import guarding
 from onejob.core.guarding import Name
@@ -176,9 +178,36 @@ def test_an_interval_may_be_short_by_a_twentieth_and_a_second_at_the_most(
     assert guarding.every(Name("x"), interval).spacing == spacing
 
 
-def test_jitter_may_bring_two_ticks_closer() -> None:
+def test_jitter_of_all_may_bring_two_ticks_closer() -> None:
     assert guarding.every(Name("x"), MINUTE, jitter=Span(9 * SECOND)).spacing == 50 * SECOND
     assert guarding.every(Name("x"), SECOND, jitter=MINUTE).spacing == 1
+
+
+@pytest.mark.parametrize(
+    ("since", "took", "asked_late", "noted_late"),
+    [
+        (100, 10, 0, 0),  # somebody of an earlier phase has it
+        (190, 10, 0, 0),  # noted when we asked
+        (195, 10, 0, 5),
+        (200, 10, 20, 30),
+        (200, 50 * SECOND, 0, 0),  # another tick
+    ],
+)
+def test_how_late_a_tick_was_noted_is_told_by_when_it_was_meant(
+    since: int, took: int, asked_late: int, noted_late: int
+) -> None:
+    tick = guarding.every(Name("x"), MINUTE, late=Span(asked_late))
+
+    assert guarding.noted_late(tick, since=since, now=200, took=took) == noted_late
+
+
+@given(before=st.integers(0, 29 * SECOND).map(Span), late=st.integers(0, HOUR).map(Span))
+def test_half_an_interval_lies_between_two_ticks_however_late_one_was(
+    before: Span, late: Span
+) -> None:
+    tick = guarding.every(Name("x"), MINUTE, late=late)
+
+    assert tick.spacing // 2 <= guarding.distance(tick, before=before) <= tick.spacing
 
 
 def test_a_tick_may_be_early_by_a_tenth_of_its_period_and_half_a_minute_at_the_most() -> None:

@@ -6,6 +6,8 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +15,7 @@ from onejob import App, StoreUnavailable, UsageError
 from onejob.commands import claims
 from onejob.core import guarding
 from onejob.core.guarding import Name, Tick
-from onejob.core.time import HOUR, MINUTE, SECOND, Instant
+from onejob.core.time import HOUR, MINUTE, SECOND, Instant, Span
 from onejob.errors import OutcomeUnknown
 from onejob.guards import Guard
 from onejob.permits import Later, Leave, Permit
@@ -236,6 +238,34 @@ def test_an_interval_keeps_its_distance_in_whatever_phase_replicas_ask(replicas:
         replicas.pass_by(20 * 60 * SECOND)
 
     assert fired == [0, 60, 120, 180, 240]
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_a_tick_that_the_store_noted_late_does_not_cost_the_next_one(
+    replicas: Replicas, mine: bool
+) -> None:
+    """A23: whoever of the same phase has won the late one; another phase is let in no sooner."""
+    clock = SimpleNamespace(now=lambda: replicas.app.store._store.now)
+    object.__setattr__(replicas.app._services(), "clock", clock)
+    winner, same_phase, later = (replicas.guard() for _ in range(3))
+    slow = [20 * MINUTE]
+
+    def busy(name: str) -> None:
+        replicas.pass_by(slow.pop() if name == "claim_take" and slow else 0)
+
+    replicas.store.before = busy
+    assert fire(winner, HOURLY)
+    assert not fire(same_phase, replace(HOURLY, late=Span(20 * MINUTE)))
+    replicas.pass_by(30 * MINUTE)
+    assert not fire(later, HOURLY)
+    replicas.pass_by(10 * MINUTE)
+
+    guards = [winner, same_phase] if mine else [same_phase, winner]
+    assert [fire(guard, HOURLY) for guard in guards] == [True, False]
+    replicas.pass_by(59 * MINUTE)
+    assert [fire(guard, HOURLY) for guard in guards] == [False, False]
+    replicas.pass_by(1 * MINUTE)
+    assert fire(winner, HOURLY)
 
 
 def test_an_interval_does_not_wait_for_what_its_next_tick_stands_for(replicas: Replicas) -> None:

@@ -68,13 +68,14 @@ class Name:
 class Tick:
     """One fire time of a schedule; with ``spacing``, the next one that is far enough from the last.
 
-    ``keep`` is how long its key must stay known.
+    ``keep`` is how long its key must stay known; ``late``, how long after its time it is asked for.
     """
 
     schedule: str
     key: str
     keep: Span
     spacing: Span = Span(0)
+    late: Span = Span(0)
 
 
 def given(library: str, name: str) -> Name:
@@ -112,10 +113,33 @@ def at(schedule: Name, fire_time: Instant, *, period: Span = Span(0)) -> Tick:
     return Tick(schedule.text, fire_key(schedule.text, fire_time), Span(max(KEEP, 2 * period)))
 
 
-def every(schedule: Name, interval: Span, *, jitter: Span = Span(0)) -> Tick:
-    """Return the next tick of an interval, in whatever phase its process asks."""
+def every(schedule: Name, interval: Span, *, jitter: Span = Span(0), late: Span = Span(0)) -> Tick:
+    """Return the next tick of an interval, in whatever phase its process asks.
+
+    ``jitter`` is by how much all processes alike may count it shorter: a day of 23 hours. What
+    each draws for itself is none, or every phase would be let through.
+    """
     spacing = Span(max(1, interval - slack(interval) - jitter))
-    return Tick(schedule.text, f"{schedule.text}@every", Span(max(KEEP, 2 * interval)), spacing)
+    keep = Span(max(KEEP, 2 * interval))
+    return Tick(schedule.text, f"{schedule.text}@every", keep, spacing, late)
+
+
+def noted_late(tick: Tick, *, since: int, now: int, took: int) -> Span:
+    """Return how long after its time the tick was noted that stands ``since`` then.
+
+    The store's clock says ``now`` in an answer that ``took`` so long. 0 where another tick stands
+    there: of a phase that came before ours, or so far from it that it can't be the same.
+    """
+    late = since - (now - took - tick.late)
+    return Span(late if 0 < late <= tick.spacing // 2 else 0)
+
+
+def distance(tick: Tick, *, before: Span) -> Span:
+    """Return how far from the last tick as it was noted, ``before`` late, this one may be.
+
+    Both count from when they were meant: a store that was slow for one would refuse the next.
+    """
+    return Span(min(tick.spacing, tick.spacing - before + tick.late)) if before else tick.spacing
 
 
 def slack(interval: Span) -> Span:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -28,7 +28,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from onejob.core import guarding
 from onejob.core.guarding import Name, Tick
-from onejob.core.time import SECOND, Span, instant
+from onejob.core.time import Span, instant
 from onejob.errors import UsageError
 from onejob.guards import Guard
 from onejob.integrations.guard import require
@@ -182,8 +182,8 @@ class _Executor:
 
 def _tick(name: Name, trigger: Any, run_time: datetime) -> Tick:
     if isinstance(trigger, IntervalTrigger):
-        jitter = Span(round((trigger.jitter or 0) * SECOND))
-        return guarding.every(name, Span(trigger.interval // _MICROSECOND), jitter=jitter)
+        late = Span(max(0, (datetime.now(UTC) - run_time) // _MICROSECOND))
+        return guarding.every(name, Span(trigger.interval // _MICROSECOND), late=late)
     fire_time, period = _nominal(trigger, run_time)
     return guarding.at(name, instant(fire_time, what="run time"), period=period)
 
