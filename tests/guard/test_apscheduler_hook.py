@@ -183,13 +183,13 @@ def test_a_job_without_an_id_is_called_by_what_it_does_and_when(
 def test_an_interval_is_asked_by_its_distance_not_by_its_phase(
     scheduler: BackgroundScheduler, guard: Ends
 ) -> None:
-    """A23"""
-    job = scheduler.add_job(nothing, "interval", seconds=30, jitter=5, id="often")
+    """A23: and jitter, which each process draws anew, takes nothing off it."""
+    job = scheduler.add_job(nothing, "interval", seconds=30, jitter=15, id="often")
 
     due(scheduler, job, TWO)
 
     assert guard.asked[0].key == "apscheduler:often@every"
-    assert guard.asked[0].spacing == 24_000_000
+    assert guard.asked[0].spacing == 29_000_000
 
 
 @pytest.mark.parametrize("seconds", [0, 0.1, 59, 60])
@@ -202,6 +202,14 @@ def test_jitter_is_taken_off_a_run_time(
     due(scheduler, job, TWO + timedelta(seconds=seconds))
 
     assert guard.keys == ["apscheduler:nightly@2026-01-15T01:00:00Z"]
+
+
+def test_an_interval_with_a_jitter_of_more_than_half_of_it_is_refused(guard: Ends) -> None:
+    scheduler = BackgroundScheduler()
+    scheduler.add_job(nothing, "interval", seconds=30, jitter=16, id="often")
+
+    with pytest.raises(UsageError, match="half the interval at most"):
+        hook.attach(scheduler, guard)
 
 
 def test_an_interval_in_a_combination_is_refused_at_the_start(guard: Ends) -> None:

@@ -209,6 +209,15 @@ def _refuse_what_has_no_fire_times(job: Any) -> None:
             f"job {job.id!r} combines an interval with other triggers. Each process counts an "
             "interval from its own start, so these ticks have nothing in common. Make it two jobs."
         )
+    if isinstance(trigger, IntervalTrigger) and timedelta(seconds=trigger.jitter or 0) > (
+        trigger.interval / 2
+    ):
+        raise UsageError(
+            f"job {job.id!r} has a jitter of {trigger.jitter} s on an interval of "
+            f"{trigger.interval}. Each process draws its own, so hardly a tick would be a whole "
+            "interval from the last. Give a jitter of half the interval at most, or none: one "
+            "process fires each tick."
+        )
 
 
 def _has_phase(trigger: Any) -> bool:
