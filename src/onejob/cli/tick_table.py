@@ -46,11 +46,11 @@ def read_schedule(store: AnyStore, schedule: ScheduleView, asked: Asked) -> tupl
     since = asked.since
     if len(expected) >= asked.most:
         since = max(since, expected[0])
-    keys = [fire_key(schedule.name, at) for at in expected]
+    fires = [(schedule.job, fire_key(schedule.name, at)) for at in expected]
     evidence = Evidence(
         schedule,
         expected,
-        store.run(ticks.made([schedule.job], keys)),
+        store.run(ticks.made(fires)),
         store.run(ticks.told(schedule.name, since=since, limit=EVENTS_MAX)),
         {replica.id: replica for replica in store.run(views.replicas())},
     )

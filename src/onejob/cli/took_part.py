@@ -31,8 +31,7 @@ class TookPart:
 
 def of(store: AnyStore, runs: Iterable[RunView], key: str) -> dict[int, TookPart]:
     """Return who had each of these runs of one key, by their ids."""
-    jobs = sorted({run.job for run in runs if run.schedule})
-    made = store.run(ticks.made(jobs, [key])) if jobs else ()
+    made = store.run(ticks.made((run.job, key) for run in runs))
     replicas = {replica.id: replica for replica in store.run(views.replicas())}
     by_run = {tick.run.id: tick for tick in made}
     found = {}

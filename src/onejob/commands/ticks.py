@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from onejob.commands.command import Command, Parameters, Row, as_json
@@ -24,13 +24,13 @@ class TickView:
     run: RunView
 
 
-def made(jobs: Sequence[str], keys: Sequence[str]) -> Command[tuple[TickView, ...]]:
-    """Read the runs that ticks made for these jobs under these keys, *schedule @ fire time*.
+def made(fires: Iterable[tuple[str, str]]) -> Command[tuple[TickView, ...]]:
+    """Read the runs that ticks made: of these jobs, under these keys (*schedule @ fire time*).
 
-    In the order of their keys. What it costs depends on how many keys are asked for.
+    In the order of their keys. What it costs depends on how many are asked for.
     """
-    parameters: Parameters = {"jobs": as_json(list(jobs)), "keys": as_json(list(keys))}
-    return Command("view_ticks", parameters, _ticks, writes=False, repeatable=True)
+    keys = [{"job": job, "key": key} for job, key in sorted(set(fires))]
+    return Command("view_ticks", {"keys": as_json(keys)}, _ticks, writes=False, repeatable=True)
 
 
 def told(schedule: str, *, since: int, limit: int) -> Command[tuple[EventView, ...]]:

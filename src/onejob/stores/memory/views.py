@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 
 from onejob.stores.memory.tables import Ended, Event, Replica, Rows, Run, Schedule, Tables
 
@@ -147,11 +146,11 @@ def view_events(
     return [_told(event) for event in told[:limit]]
 
 
-def view_ticks(tables: Tables, now: int, *, jobs: str, keys: str) -> Rows:
+def view_ticks(tables: Tables, now: int, *, keys: str) -> Rows:
     """Read the runs that ticks made under these keys, and who lost each."""
     rows: Rows = []
-    for job, key in product(set(json.loads(jobs)), set(json.loads(keys))):
-        entry = tables.ledger.get(("schedule", job, key))
+    for fire in json.loads(keys):
+        entry = tables.ledger.get(("schedule", fire["job"], fire["key"]))
         if entry is None or not entry.run_id:
             continue
         lost = [e.replica for e in tables.events if _lost(e, entry.run_id)]

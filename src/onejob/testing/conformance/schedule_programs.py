@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from onejob.commands import overlap, schedules, ticks, views
@@ -35,7 +36,7 @@ class ScheduleChoices(Choices):
             overlap.late(limit=self._pick([1, MANY]), now=now),
             overlap.asked(limit=MANY),
             views.late_runs(),
-            ticks.made(JOBS, _keys(name, now)),
+            ticks.made(product(JOBS, _keys(name, now))),
             ticks.told(name, since=self._pick([0, now - HOUR]), limit=MANY),
         )
         one = [self._define(name), self._put(), self._break(name), self._resume(name)]

@@ -37,7 +37,7 @@ def test_a_fire_time_names_who_claimed_it_and_who_lost_it(run: Run) -> None:
     for loser in ("replica-b", "replica-a", "replica-b"):
         run(schedules.lost([lost], replica=loser, now=NOW + 1))
 
-    [tick] = run(ticks.made(["mail"], [KEY]))
+    [tick] = run(ticks.made([("mail", KEY)]))
 
     assert (tick.claimed_by, tick.claimed, tick.lost_by) == (
         "replica-c",
@@ -51,14 +51,14 @@ def test_of_a_fire_time_whose_run_has_ended_the_latest_end_is_shown(run: Run) ->
     id = fired(run)
     [first] = claim(run, joined(run))
     assert settle(run, first.claim, DONE)
-    [ended] = run(ticks.made(["mail"], [KEY]))
+    [ended] = run(ticks.made([("mail", KEY)]))
     assert run(runs.retry(first.id, now=NOW))
-    [live] = run(ticks.made(["mail"], [KEY]))
+    [live] = run(ticks.made([("mail", KEY)]))
     [again] = claim(run, joined(run, "replica-b"))
     assert settle(run, again.claim, Again(0, Outcome.ABANDONED))
     [last] = claim_alone(run, joined(run, "replica-d"))
     assert settle(run, last.claim, DONE)
-    [after] = run(ticks.made(["mail"], [KEY]))
+    [after] = run(ticks.made([("mail", KEY)]))
 
     assert (ended.run.id, ended.run.state, ended.run.replica) == (id, "ended", "replica-a")
     assert live.run.state == "scheduled"
@@ -71,11 +71,11 @@ def test_only_the_fire_times_that_were_asked_for_are_read(run: Run) -> None:
     made(run, fire_key("nightly", Instant(NOW + 2 * DAY)), keyed=True)
     keys = [fire_key("nightly", Instant(NOW + days * DAY)) for days in range(3)]
 
-    found = run(ticks.made(["mail"], keys))
+    found = run(ticks.made(("mail", key) for key in [*keys, *keys]))
 
     assert [tick.run.key for tick in found] == keys[:2]
     assert [tick.lost_by for tick in found] == [(), ()]
-    assert run(ticks.made(["other"], keys)) == run(ticks.made(["mail"], [])) == ()
+    assert run(ticks.made(("other", key) for key in keys)) == run(ticks.made([])) == ()
 
 
 def test_what_was_told_of_fire_times_is_read_newest_first_without_who_lost(run: Run) -> None:

@@ -141,35 +141,41 @@ SELECT scope, key, state, token, owner, attempt, claimed, error
 SELECT {now}
 
 -- name: view_ticks
--- From the unique key of each fire time to its run, and to those who lost it.
+-- From the unique key of each fire time to its run, and to those who lost it. Each is looked up by
+-- itself: a join would rather read the whole ledger, and the whole history.
 WITH asked AS MATERIALIZED (
-  SELECT l.run_id, l.owner, l.claimed,
+  SELECT won.run_id, won.owner, won.claimed,
          (SELECT CAST(json_agg(e.replica ORDER BY e.id) AS text)
             FROM {schema}event AS e
-           WHERE e.run_id = l.run_id
+           WHERE e.run_id = won.run_id
              AND e.run_id > 0
              AND e.kind = 'tick.lost') AS lost
-    FROM {schema}ledger AS l
-   WHERE l.kind = 'schedule'
-     AND l.scope IN (SELECT jsonb_array_elements_text(CAST(:jobs AS jsonb)))
-     AND l.key IN (SELECT jsonb_array_elements_text(CAST(:keys AS jsonb)))
-     AND l.run_id > 0
+    FROM jsonb_to_recordset(CAST(:keys AS jsonb)) AS fire(job text, key text)
+   CROSS JOIN LATERAL (SELECT l.run_id, l.owner, l.claimed
+                         FROM {schema}ledger AS l
+                        WHERE l.kind = 'schedule'
+                          AND l.scope = fire.job
+                          AND l.key = fire.key
+                          AND l.run_id > 0
+                        LIMIT 1) AS won
 )
 SELECT asked.owner, asked.claimed, asked.lost, r.id, r.job, r.key, r.state,
        CAST(NULL AS text), r.attempt, r.deaths, r.interrupted, r.token, r.replica, r.queue,
        r.priority, r.due, r.started, 0, r.error, CAST(NULL AS text), r.progress, r.schedule,
        r.fire_time
   FROM asked
-  JOIN {schema}run AS r ON r.id = asked.run_id
+ CROSS JOIN LATERAL (SELECT * FROM {schema}run WHERE id = asked.run_id LIMIT 1) AS r
  UNION ALL
 SELECT asked.owner, asked.claimed, asked.lost, h.id, h.job, h.key, 'ended',
        h.outcome, h.attempt, h.deaths, h.interrupted, h.token, h.replica, h.queue,
        h.priority, h.due, h.started, h.ended, h.error, h.result, h.progress, h.schedule,
        h.fire_time
   FROM asked
-  JOIN {schema}history AS h
-    ON h.id = asked.run_id
-   AND h.token = (SELECT max(token) FROM {schema}history WHERE id = asked.run_id)
+ CROSS JOIN LATERAL (SELECT *
+                       FROM {schema}history
+                      WHERE id = asked.run_id
+                      ORDER BY token DESC
+                      LIMIT 1) AS h
  WHERE NOT EXISTS (SELECT 1 FROM {schema}run WHERE id = asked.run_id)
 
 -- name: view_tick_events

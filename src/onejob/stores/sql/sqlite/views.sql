@@ -85,7 +85,7 @@ SELECT id, job, key, state, outcome, attempt, deaths, interrupted, token, replic
  LIMIT :limit
 
 -- name: view_ticks
--- why: json_each, json_group_array, NULL needs no cast
+-- why: json_each and json_group_array, no LATERAL, NULL needs no cast
 WITH asked AS MATERIALIZED (
   SELECT l.run_id, l.owner, l.claimed,
          (SELECT json_group_array(e.replica)
@@ -95,10 +95,11 @@ WITH asked AS MATERIALIZED (
                      AND run_id > 0
                      AND kind = 'tick.lost'
                    ORDER BY id) AS e) AS lost
-    FROM {schema}ledger AS l
-   WHERE l.kind = 'schedule'
-     AND l.scope IN (SELECT value FROM json_each(:jobs))
-     AND l.key IN (SELECT value FROM json_each(:keys))
+    FROM json_each(:keys) AS fire
+   CROSS JOIN {schema}ledger AS l
+      ON l.kind = 'schedule'
+     AND l.scope = json_extract(fire.value, '$.job')
+     AND l.key = json_extract(fire.value, '$.key')
      AND l.run_id > 0
 )
 SELECT asked.owner, asked.claimed, asked.lost, r.id, r.job, r.key, r.state,
@@ -106,14 +107,14 @@ SELECT asked.owner, asked.claimed, asked.lost, r.id, r.job, r.key, r.state,
        r.priority, r.due, r.started, 0, r.error, NULL, r.progress, r.schedule,
        r.fire_time
   FROM asked
-  JOIN {schema}run AS r ON r.id = asked.run_id
+ CROSS JOIN {schema}run AS r ON r.id = asked.run_id
  UNION ALL
 SELECT asked.owner, asked.claimed, asked.lost, h.id, h.job, h.key, 'ended',
        h.outcome, h.attempt, h.deaths, h.interrupted, h.token, h.replica, h.queue,
        h.priority, h.due, h.started, h.ended, h.error, h.result, h.progress, h.schedule,
        h.fire_time
   FROM asked
-  JOIN {schema}history AS h
+ CROSS JOIN {schema}history AS h
     ON h.id = asked.run_id
    AND h.token = (SELECT max(token) FROM {schema}history WHERE id = asked.run_id)
  WHERE NOT EXISTS (SELECT 1 FROM {schema}run WHERE id = asked.run_id)
