@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from contextlib import closing
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from cli.conftest import Shop
 from cli.test_look import NOW, define, join, made
 from cli.test_why import HOUR, KEY, fire
+from onejob import App
 from onejob.cli.tick_table import Asked, read_claims, read_schedule
 from onejob.commands import claims, replicas, schedules, views
 from onejob.commands.claims import Won
@@ -243,3 +246,22 @@ def stop(worker: subprocess.Popen[str]) -> None:
     except subprocess.TimeoutExpired:
         worker.kill()
         worker.communicate()
+
+
+@pytest.mark.parametrize("server", ["redis", "mariadb"])
+def test_where_only_claims_are_kept_they_have_rows_too(
+    request: pytest.FixtureRequest, tmp_path: Path, server: str
+) -> None:
+    url, schema = (request.getfixturevalue(f"{server}_{what}") for what in ("url", "schema"))
+    with closing(App(url, schema=schema)) as app:
+        app.store.init()
+        shop = Shop(app, url, schema, tmp_path)
+        for owner in ("host-1:4711/aa", "host-2:4712/bb"):
+            app.store.run(
+                claims.take(claims.PERIOD, "mail", "2026-11-29", owner=owner, lease=HOUR, keep=HOUR)
+            )
+
+        [tick] = shop.json("why", "mail")["ticks"]
+
+    assert (tick["key"], tick["outcome"], tick["fire_time"]) == ("2026-11-29", "claimed", None)
+    assert (tick["claimed_by"], tick["lost_by"]) == ("host-1:4711", ["host-2:4712"])

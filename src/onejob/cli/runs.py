@@ -81,7 +81,8 @@ def command(
         if len(found) == limit:
             remark(f"The newest {limit}; --limit shows more, --job and --state show fewer.")
     elif job or state or key or schedule:
-        remark("No run like that. Without filters: onejob runs")
+        elsewhere = " A period, or a guarded tick: onejob why NAME KEY" if key else ""
+        remark(f"No run like that. Without filters: onejob runs.{elsewhere}")
     else:
         remark("No runs yet. Start a worker, or ask for one: onejob trigger MODULE:APP JOB")
 
