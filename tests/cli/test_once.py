@@ -154,6 +154,20 @@ def test_a_program_finds_token_and_key_and_no_url_and_its_streams_untouched(
         assert "s3cr3t" not in "\n".join(connection.iterdump())
 
 
+def test_the_next_period_does_not_begin_beside_the_last(sqlite_shop: Shop) -> None:
+    """A22: a command of each minute whose work takes longer; the period is left for later."""
+    shop = sqlite_shop
+    next_one = (*_command("once", "mail", "--url", shop.url, "--per", "hour"), "--json", "--")
+    outer = shop.finished("once", "mail", "--per", "day", "--json", "--", *next_one, *APPEND)
+    inner = json.loads(outer[2].splitlines()[-2])
+    after = shop.finished("once", "mail", "--per", "hour", "--json", "--", *APPEND)
+
+    assert (inner["ran"], inner["busy"], inner["exit"]) == (False, True, 0)
+    assert "lock 'mail' is taken" in inner["why"]
+    assert (told(outer[2])["ran"], told(after[2])["ran"]) == (True, True)
+    assert effects(shop) == 1
+
+
 def test_without_period_or_key_only_overlap_is_excluded(sqlite_shop: Shop) -> None:
     """A22: the second is skipped while the first runs, and not afterwards."""
     shop = sqlite_shop

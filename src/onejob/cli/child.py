@@ -50,6 +50,14 @@ class Grip:
         end: the leash must have heard of a renewal before it acts."""
         return Span(self.ttl // 24)
 
+    def beside(self, other: Grip) -> Grip:
+        """Return both at once: over when either is."""
+        return Grip(
+            lambda: self.over() or other.over(),
+            lambda: min(self.deadline(), other.deadline()),
+            min(self.ttl, other.ttl),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -109,15 +117,18 @@ class Child:
         while process.poll() is None:
             now = self._clock.now()
             if not stopped and (stopped := self._why_stop(grip)):
-                quarry.signal(signal.SIGTERM)
                 kill_at = min(kill_at, now + self._grace)
+                self._leash.tell(quarry, ask_at=kill_at, deadline=kill_at, grace=self._grace)
+                quarry.signal(signal.SIGTERM)
             if stopped and now >= kill_at:
                 break
             if stopped:
                 self._wait(kill_at - now)
             else:
                 kill_at, ask_at = grip.deadline(), self._ask_at(grip)
-                self._leash.tell(quarry, ask_at=ask_at, deadline=kill_at, grace=self._grace)
+                # The leash a little later: where we are alive the program is not asked twice.
+                after_us = ask_at + (kill_at - ask_at) // 4
+                self._leash.tell(quarry, ask_at=after_us, deadline=kill_at, grace=self._grace)
                 self._wait(min(grip.look_every, ask_at - now))
         # Thawed after the lease was over: it was the leash that stopped it, and rightly.
         stopped = stopped or (self._why_stop(grip) if process.returncode != 0 else "")

@@ -23,7 +23,8 @@ from onejob.errors import LeaseLost, NotAcquired, SchemaMismatch, StoreError, Us
 
 if TYPE_CHECKING:
     from onejob.app import App
-    from onejob.cli.child import Child
+    from onejob.cli.child import Child, Grip
+    from onejob.lease import Lease
     from onejob.turn import Turn, Wish
 
 LEASE_LOST: Final = 75
@@ -83,7 +84,7 @@ def command(
 ) -> None:
     """Run CMD once over all machines: in each --per, or for each --key.
 
-    With neither, NAME only keeps CMD from running beside itself. CMD finds ONEJOB_TOKEN and
+    NAME keeps CMD from running beside itself; with neither, that is all. CMD finds ONEJOB_TOKEN and
     ONEJOB_KEY in its environment; it is stopped when the lease is lost, and ends with us. If it
     fails, the period or key is given back, for whoever asks next.
     """
@@ -149,21 +150,51 @@ def _refuse_fleet(app: App, single_machine: bool) -> None:
 
 
 def _period(app: App, child: Child, wish: Wish, argv: Sequence[str], keep_failed: bool) -> Result:
-    """Run the program under a claim on its period, or key."""
+    """Run the program under a claim on its period, or key; not beside that of another period."""
     from onejob import turn as turns
-    from onejob.cli.child import CannotStart, Grip
+    from onejob.core.time import SECOND
     from onejob.steps import carry
 
     services = app._services()
     turn = carry(turns.take(wish, services, lambda held: child.wake()), services.run())
     if isinstance(turn, turns.NoTurn):
         return Result(wish.scope, key=turn.key, why=turn.why, busy=turn.busy)
-    held, clock = turn.held, services.clock
+    if wish.per is None:
+        return _turn(app, child, wish, turn, argv, keep_failed)
+    result = None
+    try:
+        with app.lock(
+            wish.scope, ttl=wish.ttl / SECOND, on_lost=lambda lease: child.wake()
+        ) as lease:
+            result = _turn(app, child, wish, turn, argv, keep_failed, lease)
+    except (NotAcquired, LeaseLost, StoreError) as error:
+        if result is None:  # else the end of the period has been recorded
+            _record(app, turn, f"not begun: {error}")
+            if not isinstance(error, NotAcquired):
+                raise
+            return Result(wish.scope, key=turn.claim.key, why=str(error), busy=True)
+    return result
+
+
+def _turn(
+    app: App,
+    child: Child,
+    wish: Wish,
+    turn: Turn,
+    argv: Sequence[str],
+    keep_failed: bool,
+    lease: Lease | None = None,
+) -> Result:
+    from onejob.cli.child import CannotStart, Grip
+
+    held, clock = turn.held, app._services().clock
     mine = Result(wish.scope, True, key=turn.claim.key, token=int(turn.claim.token))
     if child.asked_to_end:
         _record(app, turn, f"signal {child.asked_to_end} before it began")
         return replace(mine, ran=False, exit=128 + child.asked_to_end, why="asked to end")
     grip = Grip(lambda: held.over(clock.now()), lambda: held.deadline, wish.ttl)
+    if lease is not None:
+        grip = grip.beside(_grip(app, wish, lease))
     try:
         ended = child.run(argv, _environment(mine), grip)
     except CannotStart as error:
@@ -202,10 +233,9 @@ def _record(app: App, turn: Turn, error: str, *, keep: bool = False) -> bool:
 
 def _alone(app: App, child: Child, wish: Wish, argv: Sequence[str], keep_failed: bool) -> Result:
     """Run the program under a named lock: it excludes overlap, and remembers nothing."""
-    from onejob.cli.child import CannotStart, Grip
+    from onejob.cli.child import CannotStart
     from onejob.core.time import SECOND
 
-    clock = app._services().clock
     mine = Result(wish.scope, True)
     try:
         with app.lock(
@@ -214,12 +244,7 @@ def _alone(app: App, child: Child, wish: Wish, argv: Sequence[str], keep_failed:
             mine = replace(mine, token=lease.token)
             if child.asked_to_end:
                 return replace(mine, ran=False, exit=128 + child.asked_to_end, why="asked to end")
-            grip = Grip(
-                lambda: "its lease is over" if lease.lost else "",
-                lambda: clock.now() + round(lease.remaining() * SECOND),
-                wish.ttl,
-            )
-            ended = child.run(argv, _environment(mine), grip)
+            ended = child.run(argv, _environment(mine), _grip(app, wish, lease))
             if ended.stopped:
                 return replace(mine, exit=LEASE_LOST, why=ended.stopped)
             return replace(mine, exit=ended.code)
@@ -229,6 +254,18 @@ def _alone(app: App, child: Child, wish: Wish, argv: Sequence[str], keep_failed:
         return replace(mine, ran=False, exit=CANNOT_START, why=str(error))
     except LeaseLost as error:
         return replace(mine, exit=LEASE_LOST, why=error.why)
+
+
+def _grip(app: App, wish: Wish, lease: Lease) -> Grip:
+    from onejob.cli.child import Grip
+    from onejob.core.time import SECOND
+
+    clock = app._services().clock
+    return Grip(
+        lambda: "its lease is over" if lease.lost else "",
+        lambda: clock.now() + round(lease.remaining() * SECOND),
+        wish.ttl,
+    )
 
 
 def _environment(mine: Result) -> dict[str, str]:
