@@ -96,6 +96,8 @@ class Holder:
                     self.board.phase = "release"
             except (NotAcquired, LeaseLost, StoreError):
                 pass
+            except Exception as error:  # noqa: BLE001 - a driver's: it could not announce, so it ends
+                print(f"announce: {error!r}", file=sys.stderr, flush=True)
             self.board.rounds += 1
             time.sleep(TURN_SECONDS)
 
