@@ -3,7 +3,7 @@
 1. Ask. The answer is the lock, or who holds it until when; the store then knows that we wait.
 2. Wait for a moment, or until a release is heard of (one in this process, or the store's
    notification to the one listener here), and ask again.
-3. When the time is up, ask once more; then :class:`NotAcquired`.
+3. When the time is up, ask once more, where a turn to ask is to be had; then :class:`NotAcquired`.
 
 A waiter has no connection and no place in a queue: it asks by one short command at a time, and
 whoever asks first after the release is next. The lease of the holder is nobody's business here:
@@ -16,7 +16,7 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -27,7 +27,7 @@ from onejob.commands.command import Command
 from onejob.core import hold
 from onejob.core.hold import Grip, Standing
 from onejob.core.time import SECOND, Instant, Span, moment
-from onejob.errors import NotAcquired, StoreError
+from onejob.errors import NotAcquired
 from onejob.runtime.held import Held
 from onejob.runtime.listener import Listener
 from onejob.services import Services
@@ -115,6 +115,7 @@ class Asking:
         self._quickly = services.store.dialect in QUICK and not wanted.protects
         #: The store counts this one among those who wait.
         self.waits = False
+        self._seen: Standing | None = None
 
     def ask(self) -> Command[Standing | None]:
         """Return the question, asked from now on."""
@@ -154,6 +155,7 @@ class Asking:
     def answered(self, standing: Standing | None) -> Held | Span:
         """Return the lock, or how long to wait before the next question; raise NotAcquired."""
         wanted = self.wanted
+        self._seen = standing or self._seen
         if standing is None and self._quickly:
             self._quickly = False
             return Span(0)
@@ -166,15 +168,20 @@ class Asking:
         self.waits = self.waits or bool(wanted.wait)
         left = self._until - self._services.clock.now()
         if left <= 0:
-            self._services.events.emit(
-                "lock.refused", lock=wanted.name, holder=standing.holder if standing else ""
-            )
-            raise refused(wanted, standing)
+            raise self.refused()
         pause = hold.look_again(wanted.ttl, chance=self._random.random())
         if standing is not None and not standing.free:
             # Released early it may be at any time; lapsed, not before this.
             pause = min(pause, Span(standing.expires - standing.now + 1_000))
         return Span(min(pause, left))
+
+    def refused(self) -> NotAcquired:
+        """Tell of the refusal; return the error that says who has the lock, as was seen last."""
+        seen = self._seen
+        self._services.events.emit(
+            "lock.refused", lock=self.wanted.name, holder=seen.holder if seen else ""
+        )
+        return refused(self.wanted, seen)
 
     def left(self) -> float:
         """Return how many seconds are left to wait."""
@@ -210,20 +217,26 @@ def take(asking: Asking, services: Services, waiters: Waiters) -> Held:
         return answer
     finally:
         if asking.waits:
-            with suppress(StoreError):
-                services.run()(asking.give_up())
+            # From the renewer's thread: many whose time ends together need no connection each.
+            services.renewer.release_later(asking.give_up(), ttl=asking.wanted.ttl)
 
 
 def _asked(asking: Asking, services: Services, waiters: Waiters) -> Held | Span:
     """Ask once; where a row had to be made first, twice."""
-    mine = asking.wanted.wait > 0 and waiters.turn.acquire(timeout=asking.left())
+    if not asking.wanted.wait:
+        return _answer(asking, services)
+    if not waiters.turn.acquire(timeout=asking.left()):
+        raise asking.refused()
     try:
-        while (answer := asking.answered(services.run()(asking.ask()))) == 0:
-            pass
-        return answer
+        return _answer(asking, services)
     finally:
-        if mine:
-            waiters.turn.release()
+        waiters.turn.release()
+
+
+def _answer(asking: Asking, services: Services) -> Held | Span:
+    while (answer := asking.answered(services.run()(asking.ask()))) == 0:
+        pass
+    return answer
 
 
 async def atake(asking: Asking, services: Services, waiters: Waiters) -> Held:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -189,3 +190,42 @@ def test_an_object_with_an_async_call_holds_the_lock_while_it_is_awaited(app: Ap
     locked = app.lock("x")(Colour())
 
     assert asyncio.run(locked()) == "awaited"  # type: ignore[arg-type]
+
+
+def test_many_whose_wait_ends_together_ask_two_at_a_time(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C24: the last question and the giving up need no connection for each either."""
+    store, inside, most = app.store, [0], [0]
+    ran, guard = store.run, threading.Lock()
+
+    def counted(command: Any, within: Any = None) -> Any:
+        with guard:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        try:
+            time.sleep(0.002)
+            return ran(command, within)
+        finally:
+            with guard:
+                inside[0] -= 1
+
+    refusals: list[NotAcquired] = []
+
+    def wait() -> None:
+        try:
+            with app.lock("x", wait="300ms"):
+                raise AssertionError("two hold it")
+        except NotAcquired as refused:
+            refusals.append(refused)
+
+    with app.lock("x", ttl="30s"):
+        monkeypatch.setattr(store, "run", counted)
+        threads = [threading.Thread(target=wait) for _ in range(60)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+
+    assert len(refusals) == 60
+    assert most[0] <= 4

@@ -6,6 +6,7 @@ import pytest
 
 from cli.conftest import Shop
 from onejob import App, LeaseLost
+from onejob.cli import locks
 from onejob.commands import views
 
 
@@ -79,3 +80,17 @@ def test_a_name_that_two_apps_lock_must_be_said_in_full(shop: Shop) -> None:
     assert "--app NAME" in unclear.stderr
     assert clear.exit_code == 0
     assert left == [shop.app.name]
+
+
+def test_who_breaks_a_lock_has_a_name_even_where_the_machine_knows_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A container that runs under a number, as OpenShift's do."""
+
+    def unknown() -> str:
+        raise KeyError("getpwuid(): uid not found: 12345")
+
+    monkeypatch.setattr("getpass.getuser", unknown)
+    monkeypatch.setattr("os.getuid", lambda: 12345)
+
+    assert locks._user() == "uid 12345"

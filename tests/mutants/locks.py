@@ -58,20 +58,20 @@ LOCKS = (
     ),
     _leases(
         "a release compares the token",
-        "   AND token = CAST(:token AS bigint)\n   AND owner = :owner\nRETURNING name,",
-        "   AND owner = :owner\nRETURNING name,",
+        "   AND token = CAST(:token AS bigint)\n   AND owner IN (:owner, '')\nRETURNING name,",
+        "   AND owner IN (:owner, '')\nRETURNING name,",
         "wrong_in_one_part",
     ),
     _leases(
         "a release compares the owner",
-        "   AND token = CAST(:token AS bigint)\n   AND owner = :owner\nRETURNING name,",
+        "   AND token = CAST(:token AS bigint)\n   AND owner IN (:owner, '')\nRETURNING name,",
         "   AND token = CAST(:token AS bigint)\nRETURNING name,",
-        "wrong_in_one_part or released_once",
+        "wrong_in_one_part or free_at_once",
     ),
     _leases(
         "a released lock is kept for its minimum",
-        "       expires = GREATEST({now}, hold_until),\n",
-        "       expires = {now},\n",
+        "THEN expires ELSE GREATEST({now}, hold_until) END",
+        "THEN expires ELSE {now} END",
         "kept_for_its_minimum",
     ),
     _leases(

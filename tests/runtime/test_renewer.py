@@ -290,7 +290,7 @@ def test_a_release_is_sent_until_it_is_answered_or_its_lease_is_over(
     assert len(lane.asked) == 2 + 12
 
 
-def test_the_lane_is_opened_anew_where_more_haste_is_needed() -> None:
+def test_the_lane_is_opened_anew_where_the_haste_is_another() -> None:
     lanes: list[FakeLane] = []
 
     def opened(patience: Span) -> FakeLane:
@@ -301,8 +301,8 @@ def test_the_lane_is_opened_anew_where_more_haste_is_needed() -> None:
     for patience in (9, 12, 3, 9):
         line.run(renew([]), patience=Span(patience))
 
-    assert [lane.patience for lane in lanes] == [9, 3]
-    assert [lane.closed for lane in lanes] == [True, False]
+    assert [lane.patience for lane in lanes] == [9, 3, 9]
+    assert [lane.closed for lane in lanes] == [True, True, False]
 
 
 def test_a_callback_that_hangs_or_raises_keeps_nobody_elses_lease_from_being_renewed() -> None:
@@ -335,3 +335,43 @@ def test_a_callback_that_hangs_or_raises_keeps_nobody_elses_lease_from_being_ren
     renewer.drop(mine)
     renewer.close()
     assert lane.closed
+
+
+def test_a_long_lease_does_not_share_the_haste_of_a_short_one(
+    renewer: Renewer, clock: HandClock
+) -> None:
+    """A store that is merely slow must not cost a lock of minutes its lease."""
+    patience: list[tuple[Span, list[list[str]]]] = []
+
+    def opened(asked: Span) -> FakeLane:
+        lane = FakeLane(asked)
+        patience.append((asked, lane.asked))
+        return lane
+
+    line = _Line(opened)
+    renewer.hold(held(clock, "short", Span(SECOND)))
+    renewer.hold(held(clock, "long", Span(600 * SECOND)))
+    clock.at += renew_every(Span(600 * SECOND))
+    short = renewer._held["short"]
+    short.extend(clock.at - renew_every(Span(SECOND)))
+
+    renewer._renew_due(line)
+
+    assert [(span, asked) for span, asked in patience] == [
+        (renew_every(Span(SECOND)), [["short"]]),
+        (renew_every(Span(600 * SECOND)), [["long"]]),
+    ]
+
+
+def test_the_sender_grows_patient_again_after_a_short_lease(clock: HandClock) -> None:
+    opened: list[Span] = []
+
+    def lane(patience: Span) -> FakeLane:
+        opened.append(patience)
+        return FakeLane()
+
+    line = _Line(lane)
+    for seconds in (4, 3, 1, 1, 4):
+        line.run(renew([("a", TTL)]), patience=Span(seconds * SECOND))
+
+    assert opened == [4 * SECOND, 3 * SECOND, SECOND, 4 * SECOND]

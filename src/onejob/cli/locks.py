@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import json
 import socket
 
@@ -71,7 +72,7 @@ def break_(invocation: Invocation, name: str, reason: str, scope: str) -> None:
     from onejob.locks import broken
     from onejob.steps import carry
 
-    by = f"{getpass.getuser()}@{socket.gethostname()}"
+    by = f"{_user()}@{socket.gethostname()}"
     with invocation.store() as store:
         scope = scope or _scope(store.run(leases.listed(name=name, limit=2)), name)
         try:
@@ -117,3 +118,11 @@ def _as_json(one: Listed) -> dict[str, object]:
         "waiting": one.waiting,
         "protects": json.loads(standing.resources),
     }
+
+
+def _user() -> str:
+    """Return who acts: by name where this machine knows one, as a container often doesn't."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "somebody"

@@ -89,7 +89,10 @@ def renew(held: Iterable[tuple[Grip, Span]], *, now: int | None = None) -> Comma
 
 
 def release(grip: Grip, *, now: int | None = None) -> Command[bool]:
-    """Give a lock back; it stays taken for the rest of its minimum. False: lost before."""
+    """Give a lock back; it stays taken for the rest of its minimum. False: lost before.
+
+    Asked again after a lost reply, it was done: nobody has drawn a token since.
+    """
     return Command("lease_release", {**asdict(grip), "now": now}, found, repeatable=True)
 
 

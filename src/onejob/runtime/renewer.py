@@ -192,13 +192,13 @@ class Renewer:
     def _renew_due(self, line: _Line) -> None:
         with self._changed:
             now = self._clock.now()
-            kinds: dict[Renew, list[Held]] = {}
+            kinds: dict[tuple[Renew, int], list[Held]] = {}
             for held in self._held.values():
                 # Those that are nearly due come along: one request for all that is held.
                 soon = now + rules.renew_every(held.ttl) // 2
                 if held.renew_at <= soon and now < held.deadline and not held.abandoned:
-                    kinds.setdefault(held.renew, []).append(held)
-        for renew, due in kinds.items():
+                    kinds.setdefault((held.renew, _haste(held.ttl)), []).append(held)
+        for (renew, _), due in sorted(kinds.items(), key=lambda kind: kind[0][1]):
             for first in range(0, len(due), BATCH):
                 self._renew(line, renew, due[first : first + BATCH])
 
@@ -286,8 +286,17 @@ class Renewer:
         self._changed.notify_all()
 
 
+def _haste(ttl: Span) -> int:
+    """Return the class of leases whose renewals may share a command: none is four times another.
+
+    A command is given up after a third of the shortest lease in it, and a longer lease that shared
+    it would die of a store that is merely slow.
+    """
+    return ttl.bit_length() // 2
+
+
 class _Line:
-    """The sender's lane, opened when it is needed, and anew where more haste is needed."""
+    """The sender's lane, opened when it is needed, and anew where the haste is another."""
 
     def __init__(self, open: OpenLane) -> None:
         self._open = open
@@ -295,8 +304,8 @@ class _Line:
         self._patience = Span(0)
 
     def run(self, command: Command[T], *, patience: Span) -> T:
-        """Carry out a command within this patience, or a shorter one that was asked for before."""
-        if self._lane is None or patience < self._patience:
+        """Carry out a command within this patience, or within half of it."""
+        if self._lane is None or not patience // 2 <= self._patience <= patience:
             self.close()
             self._lane, self._patience = self._open(patience), patience
         return self._lane.run(command)

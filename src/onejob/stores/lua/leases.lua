@@ -128,10 +128,14 @@ end
 return renewed
 
 -- name: lease_release
--- By (token, owner): whoever lost the lock has nothing to give back. The minimum is kept.
+-- By (token, owner): whoever lost the lock has nothing to give back. The minimum is kept. Asked again
+-- after a lost reply it finds its own token, given back: that was done.
 local lease = read(given.scope, given.name)
-if lease.token ~= given.token or lease.owner ~= given.owner then
+if lease.token ~= given.token or (lease.owner ~= given.owner and lease.owner ~= '') then
   return {}
+end
+if lease.owner == '' then
+  return {{lease.name}}
 end
 lease.owner, lease.expires, lease.changed = '', math.max(now, lease.hold_until), now
 write(lease)

@@ -121,16 +121,17 @@ UPDATE {schema}lease AS l
 RETURNING l.owner
 
 -- name: lease_release
--- By (token, owner): whoever lost the lock has nothing to give back. The minimum is kept. Notifies
+-- By (token, owner): whoever lost the lock has nothing to give back. The minimum is kept. Asked again
+-- after a lost reply it finds its own token, given back: that was done, and stays as it is. Notifies
 -- where somebody waits: a NOTIFY in every transaction would put all of them in one line.
 UPDATE {schema}lease
    SET owner = '',
-       expires = GREATEST({now}, hold_until),
-       changed = {now}
+       expires = CASE owner WHEN '' THEN expires ELSE GREATEST({now}, hold_until) END,
+       changed = CASE owner WHEN '' THEN changed ELSE {now} END
  WHERE scope = :scope
    AND name = :name
    AND token = CAST(:token AS bigint)
-   AND owner = :owner
+   AND owner IN (:owner, '')
 RETURNING name,
           CASE WHEN EXISTS (SELECT 1 FROM {schema}waiter
                              WHERE scope = :scope AND name = :name AND until > {now})

@@ -207,7 +207,7 @@ SELECT CONVERT(name USING utf8mb4)
  WHERE scope = :scope
    AND name = :name
    AND token = :token
-   AND owner = :owner
+   AND owner IN (:owner, '')
    FOR UPDATE
 -- then
 UPDATE {schema}lease

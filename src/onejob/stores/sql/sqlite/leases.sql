@@ -103,12 +103,12 @@ RETURNING owner
 -- why: max() for GREATEST(), and no notifications
 UPDATE {schema}lease
    SET owner = '',
-       expires = max({now}, hold_until),
-       changed = {now}
+       expires = CASE owner WHEN '' THEN expires ELSE max({now}, hold_until) END,
+       changed = CASE owner WHEN '' THEN changed ELSE {now} END
  WHERE scope = :scope
    AND name = :name
    AND token = :token
-   AND owner = :owner
+   AND owner IN (:owner, '')
 RETURNING name
 
 -- name: lease_fence
