@@ -234,6 +234,18 @@ def test_one_that_is_asked_to_end_asks_its_program_and_ends_as_that_does(
     assert all_ended(program)()
 
 
+def test_a_program_that_is_stopped_ends_when_it_is_asked_to(sqlite_shop: Shop) -> None:
+    shop = sqlite_shop
+    with once(shop, "first", script='echo $$ >pid; mv pid "$1"; kill -STOP $$; sleep 60') as first:
+        [pid] = begun(shop, "first")
+        stat = Path(f"/proc/{pid}/stat")
+        until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it is stopped")
+        first.terminate()
+        first.communicate(timeout=PATIENCE_SECONDS)
+
+    assert first.returncode == 128 + signal.SIGTERM
+
+
 def test_other_signals_reach_the_program(sqlite_shop: Shop) -> None:
     shop = sqlite_shop
     script = "trap 'echo usr1 >>heard' USR1; trap 'exit 0' HUP; " + STAYS

@@ -110,7 +110,7 @@ class Child:
         self._process = process
         quarry = Quarry(process.pid, group=not self._at_terminal)
         if self.asked_to_end:
-            quarry.signal(self.asked_to_end)
+            quarry.ask(self.asked_to_end)
         for number in self._early:
             Quarry(process.pid, group=False).signal(number)
         stopped, kill_at = "", grip.deadline()
@@ -119,7 +119,7 @@ class Child:
             if not stopped and (stopped := self._why_stop(grip)):
                 kill_at = min(kill_at, now + self._grace)
                 self._leash.tell(quarry, ask_at=kill_at, deadline=kill_at, grace=self._grace)
-                quarry.signal(signal.SIGTERM)
+                quarry.ask(signal.SIGTERM)
             if stopped and now >= kill_at:
                 break
             if stopped:
@@ -127,8 +127,8 @@ class Child:
             else:
                 kill_at, ask_at = grip.deadline(), self._ask_at(grip)
                 # The leash a little later: where we are alive the program is not asked twice.
-                after_us = ask_at + (kill_at - ask_at) // 4
-                self._leash.tell(quarry, ask_at=after_us, deadline=kill_at, grace=self._grace)
+                later = ask_at + (kill_at - ask_at) // 4
+                self._leash.tell(quarry, ask_at=later, deadline=kill_at, grace=self._grace)
                 self._wait(min(grip.look_every, ask_at - now))
         # Thawed after the lease was over: it was the leash that stopped it, and rightly.
         stopped = stopped or (self._why_stop(grip) if process.returncode != 0 else "")
@@ -162,7 +162,11 @@ class Child:
                 self._early.append(number)
         elif process.returncode is None and not (self._at_terminal and number in _FROM_TERMINAL):
             everybody = not self._at_terminal and number in _TO_EVERYBODY
-            Quarry(process.pid, group=everybody).signal(number)
+            quarry = Quarry(process.pid, group=everybody)
+            if number in _TO_EVERYBODY:
+                quarry.ask(number)
+            else:
+                quarry.signal(number)
 
 
 def _noted(number: int, frame: FrameType | None) -> None:

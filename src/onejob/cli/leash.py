@@ -50,6 +50,10 @@ class Quarry:
             return True  # it has become somebody else: sudo and the like
         return True
 
+    def ask(self, number: int) -> bool:
+        """Send a signal that asks to end, and wake who is stopped: he hears of none before."""
+        return self.signal(number) and self.signal(signal.SIGCONT)
+
 
 class Leash:
     """The end that is held. Make it before threads are started and connections opened."""
@@ -134,7 +138,7 @@ def _watch(pipe: int) -> None:
 def _end(quarry: Quarry, grace: int) -> None:
     clock = SystemClock()
     until = clock.now() + grace
-    alive = quarry.signal(signal.SIGTERM)
+    alive = quarry.ask(signal.SIGTERM)
     while alive and clock.now() < until:
         time.sleep(max(0, min(_LOOK_SECONDS, (until - clock.now()) / SECOND)))
         alive = quarry.signal(0)
