@@ -266,4 +266,8 @@ def _timing(
     if interval is not None:
         return every(interval, anchor)
     assert at is not None, "one of three is given"
-    return Once(instant(at, what="at"))
+    once = instant(at, what="at")
+    if once < 0:
+        raise UsageError(f"at={at.isoformat()!r} is before 1970. Give the time to fire at, or now.")
+    # Not 0, which is never in the store.
+    return Once(max(once, Instant(1)))

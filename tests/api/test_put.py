@@ -38,6 +38,7 @@ def report(app: App) -> Any:
         ({"every": 0}, "moves|interval|shorter"),
         ({"cron": "0 6 * * *", "anchor": datetime(2026, 1, 1, tzinfo=UTC)}, "goes with every="),
         ({"at": datetime(2026, 1, 1)}, "naive"),  # noqa: DTZ001 - under test
+        ({"at": datetime(1969, 7, 20, tzinfo=UTC)}, "before 1970"),
         ({"every": "5m", "overlap": "never"}, "overlap"),
         ({"every": "5m", "jitter": "-1s"}, "jitter"),
         ({"every": "5m", "jitter": ["1s"]}, "jitter"),
@@ -265,6 +266,35 @@ def test_one_instant_fires_once_and_never_again(app: App) -> None:
     app.stop()
 
     assert ran == [("ada", at)]
+
+
+def test_an_earlier_instant_and_another_job_fire_too(app: App) -> None:
+    """Two machines that put the time that it is, their clocks a little apart."""
+    seen: list[str] = []
+    fired = threading.Semaphore(0)
+
+    @app.job()
+    def remind(who: str) -> None:
+        seen.append(who)
+        fired.release()
+
+    @app.job()
+    def warn(who: str) -> None:
+        seen.append(who)
+        fired.release()
+
+    at = datetime.now(UTC)
+    app.start()
+    for job, when, who in (
+        (remind, at, "ada"),
+        (remind, at - timedelta(milliseconds=100), "bob"),
+        (remind, datetime(1970, 1, 1, tzinfo=UTC), "eve"),
+        (warn, at, "cyd"),
+    ):
+        app.schedules.put("once", job=job, at=when, args={"who": who}, overlap="allow")
+        assert fired.acquire(timeout=20), who
+
+    assert seen == ["ada", "bob", "eve", "cyd"]
 
 
 def test_an_overlap_that_cancels_stops_the_running_handler_and_runs_the_next(app: App) -> None:

@@ -73,6 +73,17 @@ def test_one_instant_that_has_passed_already_is_due_at_once() -> None:
     assert (late.fire, late.next_fire) == ((NOW,), None)
 
 
+@pytest.mark.parametrize("after", [0, SECOND])
+def test_one_instant_that_is_put_after_a_later_one_has_fired_is_due(after: int) -> None:
+    last, now = Instant(NOW + after), Instant(NOW + HOUR)
+
+    late = advance(Once(NOW), Policy(), last=last, next_fire=NOW, now=now)
+    passed = pass_over(Once(NOW), last=last, next_fire=NOW, now=now)
+
+    assert (late.fire, late.next_fire) == ((NOW,), None)
+    assert (passed.missed_count, passed.next_fire) == (1, None)
+
+
 def test_a_pause_past_the_only_fire_time_ends_the_schedule() -> None:
     passed = pass_over(Once(NOW), last=None, next_fire=NOW, now=Instant(NOW + HOUR))
 

@@ -105,11 +105,10 @@ def advance(
     """Decide what became due by ``now`` (the store's clock) and what becomes of it.
 
     ``last`` and ``next_fire`` are the stored ones. A stored ``next_fire`` that is not after
-    ``last`` has fired already and is passed over, so that no fire time can come twice.
+    ``last`` has fired already and is passed over, so that no fire time can come twice; one instant
+    was put anew then, and its key says whether it has come.
     """
-    start: Instant | None = next_fire
-    if last is not None and next_fire <= last:
-        start = timing.after(last)
+    start = _start(timing, last, next_fire)
     if start is None or start > now:
         return Advance((), (), 0, last, start)
     due = _due_from(start, timing, now, keep=_runs_max(policy) + MISSED_KEPT)
@@ -140,9 +139,7 @@ def pass_over(timing: Timing, *, last: Instant | None, next_fire: Instant, now: 
 
     It goes on with the first fire time after now. Nobody is surprised by the runs of a pause.
     """
-    start: Instant | None = next_fire
-    if last is not None and next_fire <= last:
-        start = timing.after(last)
+    start = _start(timing, last, next_fire)
     if start is None or start > now:
         return Advance((), (), 0, last, start)
     due = _due_from(start, timing, now, keep=MISSED_KEPT)
@@ -154,6 +151,12 @@ def pass_over(timing: Timing, *, last: Instant | None, next_fire: Instant, now: 
         next_fire=timing.after(now),
         missed_at_least=due.at_least,
     )
+
+
+def _start(timing: Timing, last: Instant | None, next_fire: Instant) -> Instant | None:
+    if last is None or next_fire > last or isinstance(timing, Once):
+        return next_fire
+    return timing.after(last)
 
 
 def _due_from(start: Instant, timing: Timing, now: Instant, *, keep: int) -> Due:
