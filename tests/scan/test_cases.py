@@ -136,7 +136,8 @@ def test_a_guard_where_it_has_no_effect_is_called_inert(tmp_path: Path) -> None:
 
 def test_one_unguarded_line_among_many_guarded_ones_is_found(tmp_path: Path) -> None:
     guarded = "".join(
-        f"@app.guard\ndef job_number_{n}(): ...\ns.add_job(job_number_{n}, 'cron', hour={n})\n"
+        f"@app.once_per('day')\ndef job_number_{n}(): ...\n"
+        f"s.add_job(job_number_{n}, 'cron', hour={n})\n"
         for n in range(20)
     )
     (tmp_path / "jobs.py").write_text(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from onejob.scan.finding import Verdict
+from onejob.scan.ourselves import said
 
 CHARACTERS_MAX = 4_000
 COMMANDS_MAX = 60
@@ -153,7 +154,9 @@ def _unwrapped(arguments: list[str]) -> list[str]:
     base = arguments[0].rpartition("/")[2].lower()
     rest = arguments[1:]
     if "--" in rest and base not in ("exec", "env", "command"):
-        return rest[rest.index("--") + 1 :]
+        before = rest[: rest.index("--")]
+        if not any(each.rpartition("/")[2] == "onejob" for each in before):
+            return rest[len(before) + 1 :]
     if base in ("gosu", "su-exec", "setuser", "chpst", "s6-setuidgid") and rest:
         return rest[1:]
     while rest and rest[0].startswith("-"):
@@ -180,11 +183,18 @@ def recognised(arguments: list[str]) -> Started:
             rest = rest[1:]
         if rest:
             program, rest = rest[0].rpartition("/")[2].lower(), rest[1:]
-    for recognise in (_celery, _web, _pool, _scheduler):
+    for recognise in (_onejob, _celery, _web, _pool, _scheduler):
         found = recognise(program, rest)
         if found is not None:
             return found
     return Started("", program)
+
+
+def _onejob(program: str, rest: list[str]) -> Started | None:
+    if program != "onejob":
+        return None
+    found = said(rest)
+    return Started(found.kind, found.program, verdict=found.gives, why=found.why)
 
 
 def _celery(program: str, rest: list[str]) -> Started | None:
@@ -308,9 +318,11 @@ _NO_SCHEDULER = re.compile(r"crontab|cronjob_|nocron|disable|scheduled?=false|te
 
 
 def _scheduler(program: str, rest: list[str]) -> Started | None:
-    for name, needed, said in _SCHEDULERS:
+    for name, needed, shown in _SCHEDULERS:
         if program == name and all(any(word in each for each in rest) for word in needed):
-            return Started("scheduler-command", said, "scheduler")
+            return Started("scheduler-command", shown, "scheduler")
+    if program == "rq" and rest[:1] == ["cron"]:
+        return Started("scheduler-command", "rq cron", "scheduler")
     if program in ("rq", "rqworker") and "--with-scheduler" in rest:
         return Started(
             "embedded-scheduler",

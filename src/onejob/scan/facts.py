@@ -28,6 +28,8 @@ class Guard:
     why: str = ""
     path: str = ""
     """Where it stands; empty for the file of the fact that has it."""
+    needs: str = ""
+    """The dotted name that must be an App of onejob in this tree, or it is no guard at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,10 @@ class Trigger:
     """More names by which a launch may mean this file: module, console script, image."""
     confidence: Confidence = "high"
     related: tuple[Related, ...] = ()
+    scheduler: str = ""
+    """The dotted name of the object that fires it, where the code has one."""
+    needs: str = ""
+    """As a guard's: without that App this is no trigger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,8 @@ class Launch:
     """The chart's value that says how many replicas, such as ``replicaCount``."""
     commanded: bool = True
     """False where the image's own command is what runs."""
+    scheduler: str = ""
+    """The dotted name of the scheduler object that it starts."""
 
     @property
     def web(self) -> bool:
@@ -117,6 +125,29 @@ class Function:
     guards: tuple[Guard, ...] = ()
     calls: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """An object that fires jobs, under the dotted name by which the tree knows it."""
+
+    name: str
+    library: str
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Guarding:
+    """A place that hands a scheduler to onejob: ``app.guard(scheduler)``."""
+
+    scheduler: str
+    """The scheduler's dotted name, or its module's."""
+    library: str
+    """Empty where another file made it."""
+    path: str
+    line: int
+    guard: Guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,4 +205,6 @@ class Use:
     target: str
 
 
-Fact: TypeAlias = Trigger | Launch | Function | Setting | Smell | Note | Wrapper | Use
+Fact: TypeAlias = (
+    Trigger | Launch | Function | Scheduler | Guarding | Setting | Smell | Note | Wrapper | Use
+)

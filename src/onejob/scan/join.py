@@ -21,6 +21,7 @@ from onejob.scan.nearby import Launches
 from onejob.scan.pooling import session_locks_behind_poolers
 from onejob.scan.registry import rule_for
 from onejob.scan.settings import adjusted
+from onejob.scan.settled import settled
 from onejob.scan.verdict import SURGE, decide, product
 from onejob.scan.wrappers import unwrapped
 
@@ -38,7 +39,7 @@ _FAR = frozenset({Verdict.GUARDED, Verdict.WEAK_GUARD, Verdict.NO_OVERLAP})
 
 def join(facts: Iterable[Fact], house_guards: tuple[str, ...] = ()) -> list[Finding]:
     """Return one finding for each trigger, launch and smell, in the order of the files."""
-    facts = list(facts)
+    facts = settled(list(facts))
     functions = _by_last_name(fact for fact in facts if isinstance(fact, Function))
     settings = tuple(fact for fact in facts if isinstance(fact, Setting))
     started = resolved((fact for fact in facts if isinstance(fact, Launch)), settings)
@@ -208,6 +209,8 @@ def _launched(launch: Launch) -> Finding:
         verdict=launch.verdict,
         runs_per_tick=SURGE
         if launch.verdict is Verdict.OVERLAP_ON_DEPLOY
+        else "1"
+        if launch.verdict is Verdict.GUARDED
         else product(launch, launch.fires),
         rule=rule.code,
         reason=launch.why or _LAUNCH_WHY.get(launch.verdict, "starts what fires"),

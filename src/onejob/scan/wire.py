@@ -16,8 +16,10 @@ _CLASSES: dict[str, type[Any]] = {
     for each in (
         facts.Function,
         facts.Guard,
+        facts.Guarding,
         facts.Launch,
         facts.Note,
+        facts.Scheduler,
         facts.Setting,
         facts.Smell,
         facts.Trigger,

@@ -2,8 +2,8 @@
 
 What
     A schedule that a library's scheduler process turns into tasks: Celery beat and its database
-    schedulers, django-q, rq-scheduler, huey, taskiq, dramatiq-crontab and periodiq, django-cron,
-    clockwork, asynq, the scheduler of Laravel.
+    schedulers, django-q, rq-scheduler, RQ's cron, huey, taskiq, dramatiq-crontab and periodiq,
+    django-cron, clockwork, asynq, the scheduler of Laravel.
 
 Why it matters
     The schedule is right only while exactly one such process runs in the whole fleet. A worker
@@ -34,6 +34,7 @@ KINDS = (
     "django-crontab",
     "django-cron",
     "rq-scheduler",
+    "rq-cron",
     "huey",
     "taskiq",
     "dramatiq-crontab",

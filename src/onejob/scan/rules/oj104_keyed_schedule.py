@@ -1,7 +1,8 @@
 """OJ104 keyed-schedule
 
 What
-    A library that keeps one key for each fire time in a shared store: arq cron jobs with
+    A library that keeps one key for each fire time in a shared store: onejob's ``@app.cron``,
+    ``@app.every`` and ``app.schedules``; arq cron jobs with
     ``unique=True``, procrastinate's periodic tasks, APScheduler 4 with a shared data store,
     repeatable jobs and job schedulers of Bull and BullMQ, sidekiq-cron, good_job, solid_queue,
     JobRunr, db-scheduler, River, Hangfire.
@@ -28,6 +29,7 @@ from onejob.scan.finding import Verdict
 CODE = "OJ104"
 NAME = "keyed-schedule"
 KINDS = (
+    "onejob",
     "arq",
     "procrastinate",
     "apscheduler-4",

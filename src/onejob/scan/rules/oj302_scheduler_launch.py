@@ -3,7 +3,7 @@
 What
     A command that starts a library's scheduler: ``celery beat``, a worker with ``-B`` or
     ``--beat``, ``rq worker --with-scheduler``, ``rqscheduler``, ``taskiq scheduler``, ``qcluster``,
-    a clock process.
+    a clock process. And ``onejob worker`` and ``onejob once``, so that the list is whole.
 
 Why it matters
     There must be one in the fleet. Embedded in a worker it is started once for each worker.
@@ -23,7 +23,7 @@ When to ignore
 
 CODE = "OJ302"
 NAME = "scheduler-launch"
-KINDS = ("embedded-scheduler", "scheduler-command")
+KINDS = ("embedded-scheduler", "scheduler-command", "onejob-worker", "onejob-once")
 ADVICE = (
     "Start the scheduler in one process of its own (replicas 1, strategy Recreate), and let the "
     "tasks refuse a period that was taken."

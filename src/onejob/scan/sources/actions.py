@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from onejob.scan.command import started
 from onejob.scan.facts import Fact, Guard, Trigger
 from onejob.scan.finding import Role, Verdict
 from onejob.scan.manifest import Node, documents
+from onejob.scan.prefixed import guarded_by_us
 from onejob.scan.reading import SourceFile
 from onejob.scan.schedules import cron, never
 
@@ -74,8 +76,9 @@ def _workflow(file: SourceFile, document: Node) -> Iterator[Trigger]:
     schedule = document.at("on", "schedule") or document.at("true", "schedule")
     if schedule is None:
         return
-    role = _role(file.text)
-    guards = tuple(_concurrency(document))
+    ours = _ours(document) if "onejob" in file.text and not _programs(file.text) else ()
+    role = "trigger" if ours else _role(file.text)
+    guards = (*ours, *_concurrency(document))
     for item in schedule.items[:ENTRIES_MAX]:
         text = cron(item.get("cron"))
         never_guard = (Guard(text, Verdict.NEVER, item.line),) if text and never(text) else ()
@@ -97,10 +100,20 @@ def _workflow(file: SourceFile, document: Node) -> Iterator[Trigger]:
 
 
 def _role(text: str) -> Role:
-    runs = [match[0] for match in _RUNS.finditer(text) if not _PREPARES.search(match[0])]
-    if runs and _SECRETS.search(text) and not _BUILDS.search(_without_comments(text)):
+    if _programs(text) and _SECRETS.search(text) and not _BUILDS.search(_without_comments(text)):
         return "trigger"
     return "ci"
+
+
+def _programs(text: str) -> list[str]:
+    return [match[0] for match in _RUNS.finditer(text) if not _PREPARES.search(match[0])]
+
+
+def _ours(document: Node) -> tuple[Guard, ...]:
+    """See steps that run under onejob, where no other step runs a program of the repository."""
+    steps = (node for key, node, _ in document.walk() if key == "run")
+    found = (guarded_by_us(started(node.text), node.line) for node in steps)
+    return tuple(guard for guard in found if guard is not None)
 
 
 def _without_comments(text: str) -> str:

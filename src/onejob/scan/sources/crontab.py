@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onejob.scan.command import started
+from onejob.scan.command import CHARACTERS_MAX, Started, started
 from onejob.scan.facts import Fact, Guard, Trigger
 from onejob.scan.finding import Verdict
+from onejob.scan.prefixed import guarded_by_us
 from onejob.scan.reading import SourceFile
 from onejob.scan.schedules import cron, never
 
@@ -56,8 +57,6 @@ _HOST_LOCKS = re.compile(
 )
 _HOST_TEST = re.compile(r"hostname\b[^&|]*(?:==?|grep)|\bHOSTNAME\b[^&|]*==?")
 _SHARED_LOCKS = re.compile(r"\b(consul\s+lock|etcdctl\s+lock|cronlock|redis-lock|zklock|cronsul)\b")
-#: onejob itself, before a command.
-OURS = re.compile(r"\bonejob\s+(once|trigger)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +82,15 @@ def entry(text: str, line: int, *, user_field: bool) -> Entry | None:
     found = started(command)
     words = tuple(dict.fromkeys(word for each in found for word in each.words))
     schedule = cron(when) or ("" if re.search(r"[{$<]", when) else when)
-    return Entry(schedule, _name(words), words, tuple(_guards(command, schedule, line)))
+    return Entry(schedule, _name(words), words, tuple(_guards(command, found, schedule, line)))
 
 
-def _guards(command: str, schedule: str, line: int) -> Iterator[Guard]:
+def _guards(command: str, found: list[Started], schedule: str, line: int) -> Iterator[Guard]:
     if schedule and never(schedule):
         yield Guard(schedule, Verdict.NEVER, line)
-    if OURS.search(command):
-        yield Guard("onejob", Verdict.GUARDED, line, "lets the store decide who runs it")
+    ours = guarded_by_us(found, line)
+    if ours is not None:
+        yield ours
     shared = _SHARED_LOCKS.search(command)
     if shared:
         name = shared[1].split()[0]
@@ -148,7 +148,8 @@ def read(file: SourceFile) -> Iterator[Fact]:
         if f"/{directory}/" in path:
             if file.name not in (".placeholder", ".gitkeep", "README") and file.text.strip():
                 name = file.name[:60]
-                guards = tuple(_guards(file.text[:20_000], schedule, 1))
+                known = started(file.text) if len(file.text) <= CHARACTERS_MAX else []
+                guards = tuple(_guards(file.text[:20_000], known, schedule, 1))
                 found = Entry(schedule, name, (name,), guards)
                 yield trigger(found, file, 1, "cron-directory")
             return

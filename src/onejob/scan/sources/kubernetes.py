@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from onejob.scan.command import number
+from onejob.scan.command import number, started
 from onejob.scan.facts import Fact, Guard, Launch, Setting, Smell, Trigger
 from onejob.scan.finding import Verdict
 from onejob.scan.launching import Place, launches
 from onejob.scan.manifest import Node, documents
+from onejob.scan.prefixed import guarded_by_us
 from onejob.scan.reading import SourceFile
 from onejob.scan.schedules import cron, never
-from onejob.scan.sources.crontab import OURS
 from onejob.scan.sources.shell import created_jobs
 
 PATTERNS = ("*.yaml", "*.yml", "*.yaml.*", "*.yml.*", "*.tpl", "*.json")
@@ -27,6 +27,7 @@ _KINDS = re.compile(
     r"|Service|List|Template)\b"
 )
 SHORTEST_DEADLINE_SECONDS = 10
+_COMMAND = ("command", "args")
 
 
 def read(file: SourceFile) -> Iterator[Fact]:
@@ -112,11 +113,11 @@ def _schedule(spec: Node) -> tuple[str, bool]:
 def _ours(pod: Node | None) -> Iterator[Guard]:
     """See a command that runs under onejob."""
     for container in _containers(pod):
-        for key in ("command", "args"):
-            node = container.at(key)
-            if node is not None and OURS.search(" ".join(node.texts)):
-                why = "lets the store decide who runs it"
-                yield Guard("onejob", Verdict.GUARDED, container.line_of(key), why)
+        texts = [text for key in _COMMAND for text in (container.at(key) or Node(0)).texts]
+        line = next((container.line_of(key) for key in _COMMAND if container.at(key)), 0)
+        ours = guarded_by_us(started(texts), line)
+        if ours is not None:
+            yield ours
 
 
 def _cron_guards(spec: Node, schedule: str) -> Iterator[Guard]:
@@ -149,9 +150,7 @@ def _workload(file: SourceFile, document: Node) -> Iterator[Fact]:
     )
     containers = pod.at("containers") or Node(line)
     for container in containers.items[:20]:
-        command = [
-            text for key in ("command", "args") for text in (container.at(key) or Node(0)).texts
-        ]
+        command = [text for key in _COMMAND for text in (container.at(key) or Node(0)).texts]
         container_name = container.get("name")
         yield from launches(
             command,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from onejob.scan.command import started
-from onejob.scan.facts import Fact, Smell, Trigger
+from onejob.scan.command import CHARACTERS_MAX, started
+from onejob.scan.facts import Fact, Function, Smell, Trigger
 from onejob.scan.finding import Verdict
 from onejob.scan.launching import Place, launches
+from onejob.scan.prefixed import guarded_by_us
 from onejob.scan.reading import SourceFile
 from onejob.scan.sources.crontab import entry, trigger
 
@@ -17,7 +18,7 @@ PATTERNS = ("*.sh", "*.bash", "#!sh", "*.sh.erb", "*.sh.j2", "*.sh.tmpl", "*.sh.
 _STARTS = re.compile(
     r"\b(celery|gunicorn|uvicorn|hypercorn|granian|puma|uwsgi|pm2|pm2-runtime|rqscheduler|rq|qcluster"
     r"|run_huey|huey_consumer|taskiq|periodiq|airflow|clockwork|clockworkd|resque-scheduler|crond"
-    r"|supercronic|ofelia|schedule:work|schedule:run|fastapi|sanic|arq)\b"
+    r"|supercronic|ofelia|onejob|schedule:work|schedule:run|fastapi|sanic|arq)\b"
 )
 _CRON_TARGET = re.compile(r"\bcrontab\b|/etc/cron\.d/|/etc/crontab|/var/spool/cron|/etc/crontabs/")
 _ECHOED = re.compile(r"\b(?:echo|printf)\s+(?:-\w+\s+)*(?P<quote>[\"'])(?P<line>.*?)(?P=quote)")
@@ -34,6 +35,10 @@ def read(file: SourceFile) -> Iterator[Fact]:
     if _CRON_TARGET.search(file.text):
         yield from cron_lines(file, file.lines, 1)
     yield from created_jobs(file, "shell")
+    if "onejob" in file.text and len(file.text) <= CHARACTERS_MAX:
+        ours = guarded_by_us(started(file.text), 1)
+        if ours is not None:
+            yield Function(file.name, file.path, ours.line, (ours,))
 
 
 def _started(file: SourceFile) -> Iterator[Fact]:
@@ -121,7 +126,8 @@ def cron_lines(file: SourceFile, lines: list[str], first: int) -> Iterator[Trigg
         for echoed in _ECHOED.finditer(text):
             around = lines[max(0, number - first - 1) : number - first + 3]
             near = "\n".join(each for each in around if not each.lstrip().startswith("#"))
-            found = entry(echoed["line"].replace("\\n", "").strip(), number, user_field=False)
+            written = echoed["line"].replace("\\n", "").strip()
+            found = entry(written, number, user_field=_user_field(written))
             if found is not None and _CRON_TARGET.search(near):
                 yield trigger(found, file, number, "crontab-pipe")
 

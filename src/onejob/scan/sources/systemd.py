@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from onejob.scan.facts import Fact, Guard, Trigger
+from onejob.scan.command import started
+from onejob.scan.facts import Fact, Function, Guard, Trigger
 from onejob.scan.finding import Verdict
 from onejob.scan.launching import Place, launches
+from onejob.scan.prefixed import guarded_by_us
 from onejob.scan.reading import SourceFile
 from onejob.scan.schedules import CHARACTERS_MAX, every
 
@@ -37,6 +39,7 @@ def _timer(file: SourceFile) -> Iterator[Trigger]:
         for number, text in enumerate(file.lines, start=1)
         if (match := _TIMED.match(text.strip())) and match[2].strip()
     ]
+    unit = re.search(r"(?m)^\s*Unit\s*=\s*([\w@.-]{1,80})\s*$", file.text)
     repeating = [each for each in timed if each[1] in _REPEATS]
     for number, key, value in repeating[:20]:
         guards = []
@@ -51,7 +54,7 @@ def _timer(file: SourceFile) -> Iterator[Trigger]:
             language="systemd",
             name=name[:60],
             schedule=_when(key, value),
-            target=name,
+            target=unit[1] if unit else f"{name}.service",
             guards=tuple(guards),
             fires="host",
             why="every host with this timer runs it",
@@ -76,3 +79,6 @@ def _service(file: SourceFile) -> Iterator[Fact]:
         if match:
             place = Place(file.path, number, "systemd", name, (name,))
             yield from launches(match[1], place)
+            ours = guarded_by_us(started(match[1]), number)
+            if ours is not None:
+                yield Function(f"{name}.service", file.path, number, (ours,))

@@ -21,6 +21,7 @@ from onejob.scan.sources.python import (
     launches,
     loops,
     orchestrators,
+    ours,
     own,
     queues,
     scheduling,
@@ -41,6 +42,7 @@ FINDERS = (
     celery.find,
     queues.find,
     orchestrators.find,
+    ours.find,
     launches.find,
     smells.find,
 )
@@ -52,7 +54,7 @@ _WORTH = re.compile(
     r"schedul|cron|beat|periodic|repeat|\bTimer\b|sleep|\bwait|every\(|lock|once|uvicorn|workers"
     r"|rowcount|update\(|queue|poll|lpop|receive_message|call_later|create_task|DAG\b|dag\b"
     r"|ON CONFLICT|INSERT IGNORE|do_nothing|ignore_conflicts"
-    r"|shared_task|\.task\b|leader|onejob|acks_late|idempot|IntegrityError|setnx|nx=",
+    r"|shared_task|\.task\b|leader|onejob|\.guard\(|\bCelery\(|Huey\(|acks_late|idempot|IntegrityError|setnx|nx=",
     re.IGNORECASE,
 )
 
@@ -74,7 +76,8 @@ def read(file: SourceFile) -> Iterable[Fact]:
     for finder in FINDERS:
         for fact in finder(module):
             if isinstance(fact, Trigger):
-                taken.add(fact.line)
+                if not fact.needs:
+                    taken.add(fact.line)
                 for each in _placed(module, fact):
                     if isinstance(each, Trigger):
                         wanted.add(each.target.rpartition(".")[2])

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from onejob.scan.facts import Guard
 from onejob.scan.finding import Verdict
+from onejob.scan.sources.python import ours
 from onejob.scan.sources.python.body import Body, body_of, names_bound_to
 from onejob.scan.sources.python.locks import (
     REDIS_WHY,
@@ -75,6 +76,7 @@ def _encloses(body: Body, block: ast.With | ast.AsyncWith) -> bool:
 
 def _claims(body: Body) -> Iterator[Guard]:
     for call in body.calls:
+        yield from ours.called(body.module, call, tested=body.tested(call))
         locked = file_lock(body.module, call)
         if locked is not None:
             yield locked
@@ -199,9 +201,9 @@ def _on_decorators(module: Module, function: FunctionNode) -> Iterator[Guard]:
     for decorator in function.decorator_list:
         name = module.name(decorator)
         last = name.rpartition(".")[2]
-        if module.uses("onejob") and last in ("guard", "once_per", "lock"):
-            yield Guard(f"@{last}", Verdict.GUARDED, decorator.lineno, "decides in onejob's store")
-        elif last in _DECORATORS:
+        found = tuple(ours.over(module, decorator))
+        yield from found
+        if last in _DECORATORS and not any(not guard.needs for guard in found):
             gives, why = _DECORATORS[last]
             yield Guard(f"@{last}", gives, decorator.lineno, why)
         if isinstance(decorator, ast.Call):

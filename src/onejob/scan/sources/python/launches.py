@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from onejob.scan.facts import Launch
 from onejob.scan.finding import Verdict
 from onejob.scan.sources.python import timing
+from onejob.scan.sources.python.identity import identity
 from onejob.scan.sources.python.module import Module, argument, keywords
 
 _WEB = (
@@ -125,6 +126,7 @@ def _in_web_app(module: Module, call: ast.Call, name: str) -> Launch:
         embeds=True,
         verdict=Verdict.MULTIPLIER,
         why="starts the scheduler in the web application: each worker of each replica has one",
+        scheduler=identity(module, call.func.value) if isinstance(call.func, ast.Attribute) else "",
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from onejob.scan.facts import Guard
 from onejob.scan.finding import Verdict
+from onejob.scan.sources.python import ours
 from onejob.scan.sources.python.module import Module
 
 _THREAD_LOCKS = ("threading.", "multiprocessing.", "asyncio.", "_thread.", "anyio.", "trio.")
@@ -34,9 +35,11 @@ def lock_of(module: Module, node: ast.expr) -> Iterator[Guard]:
     said = module.name(node)
     both = f"{said} {made}"
     name = said.rpartition(".")[2] or "with"
-    if module.uses("onejob") and said.endswith((".lock", ".guard", ".once_per")):
-        yield Guard(f"with {name}", Verdict.GUARDED, node.lineno, "is held in onejob's store")
-    elif made.startswith(_THREAD_LOCKS):
+    found = tuple(ours.held(module, node))
+    yield from found
+    if any(not guard.needs for guard in found):
+        return
+    if made.startswith(_THREAD_LOCKS):
         if _LOCK_WORD.search(made.replace("RLock", "Lock")) or made.endswith(("Semaphore",)):
             yield Guard(f"with {name}", Verdict.HOST_ONLY, node.lineno, "is of this process only")
     elif _FILE_LOCKS.search(both):

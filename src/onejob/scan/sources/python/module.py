@@ -266,5 +266,10 @@ def _bind(module: Module, target: ast.expr, value: ast.expr) -> None:
             module.values[identifier] = value
         case ast.Attribute(value=ast.Name()):
             module.values[ast.unparse(target)] = value
+        case ast.Tuple(elts=targets):
+            values = value.elts if isinstance(value, ast.Tuple) else []
+            if len(values) == len(targets):
+                for each, bound in zip(targets, values, strict=True):
+                    _bind(module, each, bound)
         case _:
             pass

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from onejob.scan import schedules
 from onejob.scan.facts import Fact, Guard, Setting, Trigger
 from onejob.scan.finding import Verdict
 from onejob.scan.sources.python import timing
+from onejob.scan.sources.python.identity import identity
 from onejob.scan.sources.python.module import FunctionNode, Module, argument, entries, keywords
 from onejob.scan.sources.python.scheduling import target_name
 
@@ -60,7 +62,12 @@ def _decorated(module: Module, decorator: ast.expr, function: FunctionNode) -> I
     target, marks = module.qualified(function), module.marks(function)
 
     def fact(kind: str, schedule: str, *guards: Guard) -> Trigger:
-        return _fact(module, kind, line, function.name, schedule, target, *guards, marks=marks)
+        found = _fact(module, kind, line, function.name, schedule, target, *guards, marks=marks)
+        # Taskiq's broker is not what fires.
+        owner = decorator.func if kind == "huey" else None
+        if isinstance(owner, ast.Attribute):
+            return replace(found, scheduler=identity(module, owner.value))
+        return found
 
     if last in ("periodic_task", "db_periodic_task") and not module.uses("celery"):
         first = argument(decorator, 0, "validate_datetime")
@@ -133,6 +140,11 @@ def _call(module: Module, call: ast.Call) -> Iterator[Trigger]:
         guards = (Guard("id=", Verdict.GUARDED, line, _RQ_WHY),) if "id" in given else ()
         target = target_name(module, function)
         yield _fact(module, "rq-scheduler", line, "", schedule, target, *guards)
+    elif last == "register" and _is_rq_cron(module, call):
+        schedule = schedules.cron(module.text(given.get("cron")))
+        schedule = schedule or timing.span(module, given.get("interval"))
+        target = target_name(module, argument(call, 0, "func"))
+        yield _fact(module, "rq-cron", line, module.text(given.get("name")), schedule, target)
     elif name.endswith("Schedule.objects.create") or (
         "Schedule.objects." in name and last in ("get_or_create", "update_or_create")
     ):
@@ -157,6 +169,12 @@ def _is_rq(module: Module, call: ast.Call) -> bool:
         or "django_rq" in made
         or (module.uses("rq_scheduler", "django_rq") and "sched" in made.lower())
     )
+
+
+def _is_rq_cron(module: Module, call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Attribute):
+        return module.maker(call.func.value).startswith("rq.cron")
+    return module.name(call.func).startswith("rq.cron.")
 
 
 def _django_q(module: Module, call: ast.Call) -> Trigger:

@@ -10,6 +10,7 @@ from onejob.scan import schedules
 from onejob.scan.facts import Guard, Trigger
 from onejob.scan.finding import Confidence, Verdict
 from onejob.scan.sources.python import timing
+from onejob.scan.sources.python.identity import identity
 from onejob.scan.sources.python.module import Module, argument, entries, keywords
 
 _APS_DECORATORS = {"scheduled_job", "cron_schedule", "interval_schedule"}
@@ -85,9 +86,10 @@ def _apscheduler(module: Module, call: ast.Call) -> Iterator[Trigger]:
         name=module.text(given.get("id")) or _last(target_name(module, target)),
         schedule=_aps_schedule(module, trigger, given),
         target=target_name(module, target),
-        guards=(*_chance(module, trigger, given, call.lineno), *_limits(given, module)),
+        guards=tuple(_chance(module, trigger, given, call.lineno)),
         why=_in_this_process(given, module.value(call.func.value)),
         confidence=confidence,
+        scheduler=identity(module, call.func.value),
     )
 
 
@@ -106,12 +108,6 @@ def _in_this_process(given: dict[str, ast.expr], *more: ast.AST | None) -> str:
         f"every process that loads this fires it: {', '.join(limits)} are per-process only and say "
         "nothing to another replica"
     )
-
-
-def _limits(given: dict[str, ast.expr], module: Module) -> Iterator[Guard]:
-    guarded = given.get("func")
-    if isinstance(guarded, ast.Call) and module.name(guarded.func).endswith(".guard"):
-        yield Guard("guard", Verdict.GUARDED, guarded.lineno, "decides in onejob's store")
 
 
 def _is_trigger(module: Module, node: ast.AST | None) -> bool:
@@ -210,7 +206,16 @@ def _schedule(module: Module, call: ast.Call) -> Iterator[Trigger]:
         name=_last(target),
         schedule=_every(module, chain),
         target=target,
+        scheduler=_default(module, chain),
     )
+
+
+def _default(module: Module, chain: list[ast.AST]) -> str:
+    """Return the Scheduler before ``every``; the library's own where there is none."""
+    for node in chain:
+        if isinstance(node, ast.Attribute) and node.attr == "every":
+            return identity(module, node.value)
+    return "schedule"
 
 
 def _chain(node: ast.AST) -> Iterator[ast.AST]:
@@ -321,6 +326,11 @@ def _decorated(
             marks=module.marks(function),
             guards=tuple(_chance(module, first, given, decorator.lineno)),
             why=_in_this_process(given),
+            scheduler="schedule"
+            if last == "repeat"
+            else identity(module, decorator.func.value)
+            if isinstance(decorator.func, ast.Attribute)
+            else "",
         )
 
 
