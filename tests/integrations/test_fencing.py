@@ -118,3 +118,35 @@ def test_a_wsgi_service_is_fenced_the_same_way(app: App) -> None:
     assert [answer.status_code for answer in answers] == [200, 200, 409]
     assert answers[2].json()["current"] == 9
     assert bare.status_code == 428
+
+
+def asked_by_wsgi(fence: WSGIFence, token: int, path: str, *, mounted: str = "") -> str:
+    """Return the status of a request, sent as a WSGI server does: bytes, one in each character."""
+    answers: list[str] = []
+    environ = {
+        "SCRIPT_NAME": mounted,
+        "PATH_INFO": path.encode("utf-8", "surrogateescape").decode("latin-1"),
+        "HTTP_FENCING_TOKEN": str(token),
+    }
+    fence(environ, lambda status, headers: answers.append(status))
+    return answers[0]
+
+
+def wsgi_service(environ: Any, start_response: Any) -> list[bytes]:
+    start_response("204 No Content", [])
+    return []
+
+
+def test_a_path_names_the_same_resource_behind_either_middleware(app: App) -> None:
+    """C09: whatever letters it has, and whatever the service is mounted at."""
+    fence = WSGIFence(wsgi_service, app, resource=lambda path: f"doc:{path}")
+    afence = ASGIFence(service, app, resource=lambda path: f"doc:{path}")
+    with app.lock("size", protects="doc:/docs/gr\u00f6\u00dfe") as lease:
+        older = lease.token
+    with app.lock("size", protects="doc:/docs/gr\u00f6\u00dfe") as lease:
+        newer = lease.token
+
+    assert asked(afence, str(older), "/docs/gr\u00f6\u00dfe").status_code == 409
+    assert asked_by_wsgi(fence, older, "/docs/gr\u00f6\u00dfe") == "409 Conflict"
+    assert asked_by_wsgi(fence, older, "/gr\u00f6\u00dfe", mounted="/docs") == "409 Conflict"
+    assert asked_by_wsgi(fence, newer, "/docs/gr\u00f6\u00dfe") == "204 No Content"

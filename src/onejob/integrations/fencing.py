@@ -4,11 +4,15 @@ A holder sends its fencing token in the header ``Fencing-Token``; the highest on
 a resource is kept in the store. In the order of the answers:
 
 * 400 where the header is no token, 428 where it is missing and ``required``;
+* 400 where a function of the path gives no name for it: too long, or with what no name may have;
 * 409 where a higher token has come for this resource before, with that token in the body;
 * 503 where the store does not answer: a request that cannot be checked is not let through.
 
 This stops every request that arrives after the new holder has been seen. One that is already past
 the fence goes on: where that matters, call ``app.fence`` again in the transaction that writes.
+
+A ``resource`` that is a function is given the URL's path as text, whole: with what the service is
+mounted at, so that it names the same one behind either middleware.
 """
 
 from __future__ import annotations
@@ -85,11 +89,17 @@ class Fence:
         token = header.strip()
         if not _TOKEN.fullmatch(token) or int(token) > _MOST:
             return Refusal(HTTPStatus.BAD_REQUEST, f"{HEADER} is no fencing token.")
-        resource = self._resource if isinstance(self._resource, str) else self._resource(path)
         try:
-            return self._judged(resource, Token(int(token)))
+            return self._judged(self._named(path), Token(int(token)))
+        except UsageError as error:
+            return Refusal(HTTPStatus.BAD_REQUEST, str(error))
         except StoreError:
             return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "the token cannot be checked now.")
+
+    def _named(self, path: str) -> str:
+        if isinstance(self._resource, str):
+            return self._resource
+        return check_name(self._resource(path), what="resource")
 
     def _judged(self, resource: str, token: Token) -> Refusal | None:
         run, scope = self._app.store.run, self._app.name
@@ -143,7 +153,7 @@ class WSGIFence:
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Pass a request on unless it is refused."""
         header = environ.get(f"HTTP_{HEADER.upper().replace('-', '_')}")
-        refusal = self._fence.refuses(environ.get("PATH_INFO", ""), header)
+        refusal = self._fence.refuses(_path(environ), header)
         if refusal is None:
             return self._service(environ, start_response)
         body = refusal.body()
@@ -152,3 +162,9 @@ class WSGIFence:
             [("Content-Type", "application/json"), ("Content-Length", str(len(body)))],
         )
         return [body]
+
+
+def _path(environ: Environ) -> str:
+    """Return the whole path as text: WSGI gives its bytes, one in each character."""
+    given: str = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+    return given.encode("latin-1").decode("utf-8", "surrogateescape")
