@@ -35,8 +35,9 @@ from onejob.steps import Steps
 
 #: Schedules stored by one command.
 BATCH: Final = 1_000
-#: How often schedules are read again that somebody else changes at the same time.
-ROUNDS: Final = 5
+#: How often schedules are read again that others change at the same time. In each round one of
+#: them gets through: this many writers of one name are heard.
+ROUNDS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -141,6 +142,18 @@ def test_names_of_code_and_of_data_do_not_replace_each_other(app: App, report: A
     taken = app.schedules.get("taken")
     assert taken is not None
     assert taken.dynamic
+
+
+def test_of_many_who_put_one_name_at_once_all_are_heard(app: App, report: Any) -> None:
+    def put(writer: int) -> list[Any]:
+        every = [f"{writer * 10 + n + 1}m" for n in range(6)]
+        return [app.schedules.put("race", job=report, every=span).next_fire for span in every]
+
+    with ThreadPoolExecutor(8) as pool:
+        heard = [fire for fires in pool.map(put, range(8)) for fire in fires]
+
+    assert len(heard) == 48
+    assert None not in heard
 
 
 def test_what_passed_while_paused_is_missed_and_nothing_is_caught_up(app: App, report: Any) -> None:
