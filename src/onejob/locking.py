@@ -10,7 +10,7 @@ from onejob.core.lease import LEAST_LEASE
 from onejob.core.names import check_name
 from onejob.core.run import Token
 from onejob.core.time import Duration, Span, duration
-from onejob.errors import StaleToken, UsageError
+from onejob.errors import UsageError
 from onejob.lock import Lock, OnLost
 from onejob.services import Services, required
 from onejob.steps import Steps, acarry, carry
@@ -18,8 +18,6 @@ from onejob.waiting import Waiters, Wanted
 
 #: The most resources that one lock announces its token at.
 PROTECTS_MOST = 100
-
-_TOKEN_MOST = 2**63 - 1
 
 
 class Locking:
@@ -69,7 +67,7 @@ class Locking:
 
         Call it before you write there: nobody with another token writes beside it until your
         transaction ends. ``resource`` is your name for what is protected. An equal token passes.
-        Raises StaleToken: roll back, and stop.
+        Raises StaleToken: roll back, and stop. UsageError for what no store can have given out.
         """
         services = self._services()
         adapter = services.adapted(required(within))
@@ -84,13 +82,13 @@ class Locking:
 
 def _fence(services: Services, resource: str, token: int) -> Steps[None]:
     check_name(resource, what="resource")
-    if not isinstance(token, int) or isinstance(token, bool) or not 0 < token <= _TOKEN_MOST:
+    if not isinstance(token, int) or isinstance(token, bool) or not 0 < token < fences.TOKENS_BELOW:
         raise UsageError(f"token={token!r} is no fencing token. Give lease.token, or run.token.")
     held = Token(token)
     passed = yield fences.check(services.app, resource, held, idle_limit=services.lease)
     if not passed:
-        current = yield fences.known(services.app, resource)
-        raise StaleToken(f"resource {resource!r}", mine=token, current=int(current or 0))
+        known = yield fences.known(services.app, resource)
+        raise fences.refused(resource, held, known)
 
 
 def _resources(protects: str | Collection[str]) -> tuple[str, ...]:

@@ -134,7 +134,7 @@ def test_a_new_holder_is_announced_where_its_lock_protects(app: App, url: str) -
 
 def test_a_fence_needs_a_transaction_a_resource_and_a_token(app: App, url: str) -> None:
     with own_transaction(url) as connection:
-        for token in (0, -1, True, "7", 2**63, None, 1.0):
+        for token in (0, -1, True, "7", 2**63, 2**53, None, 1.0):
             with pytest.raises(UsageError, match="token"):
                 app.fence("ledger", token, within=connection)  # type: ignore[arg-type]
         for resource in ("", " x", "a\0b", "x" * 1_025, 7):

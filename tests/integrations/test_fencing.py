@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
@@ -68,7 +69,9 @@ def test_each_resource_has_tokens_of_its_own(app: App) -> None:
     assert asked(fence, "7", "/one").status_code == 409
 
 
-@pytest.mark.parametrize("token", ["", "0", "-1", "1.5", "x", "9" * 20, str(2**63), "1, 2"])
+@pytest.mark.parametrize(
+    "token", ["", "0", "-1", "1.5", "x", "9" * 20, str(2**63), str(2**53), "1, 2"]
+)
 def test_what_is_no_token_is_refused_and_nothing_is_remembered(app: App, token: str) -> None:
     fence = ASGIFence(service, app, resource="export")
 
@@ -118,6 +121,33 @@ def test_a_wsgi_service_is_fenced_the_same_way(app: App) -> None:
     assert [answer.status_code for answer in answers] == [200, 200, 409]
     assert answers[2].json()["current"] == 9
     assert bare.status_code == 428
+
+
+@pytest.fixture(params=["redis", "mariadb"])
+def clocked(request: pytest.FixtureRequest) -> Iterator[App]:
+    """An App on a store whose tokens follow its clock."""
+    url = request.getfixturevalue(f"{request.param}_url")
+    app = App(url, schema=request.getfixturevalue(f"{request.param}_schema"))
+    app.store.init()  # type: ignore[attr-defined]
+    yield app
+    app.close()
+
+
+def test_a_token_that_nobody_was_given_shuts_no_resource(clocked: App) -> None:
+    """C09: it would refuse every holder to come; a request with a mistyped number is enough."""
+    fence = ASGIFence(service, clocked, resource="export")
+    lock = clocked.lock("export", protects="export")
+
+    for far in (time.time_ns() // 1_000 + 2 * 86_400 * 10**6, 2**53 - 1, 2**53, 2**63 - 1):
+        assert asked(fence, str(far)).status_code == 400
+    with lock as lease:
+        assert asked(fence, str(lease.token)).status_code == 204
+    for far in (2**53 - 1, 2**63 - 1):
+        assert asked(fence, str(far)).status_code == 400
+    with lock as later:
+        assert later.token > lease.token
+        assert asked(fence, str(later.token)).status_code == 204
+        assert asked(fence, str(lease.token)).status_code == 409
 
 
 def asked_by_wsgi(fence: WSGIFence, token: int, path: str, *, mounted: str = "") -> str:

@@ -8,10 +8,16 @@ where it would have written first.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from onejob.commands.command import Command, Parameters, Row, count, found
 from onejob.core.run import Token
 from onejob.core.time import Span
+from onejob.errors import StaleToken, UsageError
+
+#: Every store's tokens stay below it: sequences are far from it, and clocks in microseconds for
+#: two hundred years. Where numbers are floats, those above it are not exact.
+TOKENS_BELOW: Final = 2**53
 
 
 def check(
@@ -20,7 +26,8 @@ def check(
     """Note ``token`` at a resource unless a higher one is known, and lock it to the end.
 
     Meant for ``within=``. ``idle_limit`` bounds how long the store lets that transaction sit idle.
-    False: a higher token is known, see :func:`known`.
+    False: a higher token is known, see :func:`known`; or it is no token that this store can have
+    given out, where its tokens follow its clock (Redis, MariaDB): then the known one is not higher.
     """
     parameters: Parameters = {
         "scope": scope,
@@ -36,6 +43,15 @@ def known(scope: str, resource: str) -> Command[Token | None]:
     """Read the highest token that is known at a resource; None where there is none."""
     parameters: Parameters = {"scope": scope, "resource": resource}
     return Command("fence_known", parameters, _token, writes=False, repeatable=True)
+
+
+def refused(resource: str, token: Token, known: Token | None) -> StaleToken | UsageError:
+    """Say why :func:`check` said no, by what is known there."""
+    if known is not None and known > token:
+        return StaleToken(f"resource {resource!r}", mine=token, current=known)
+    return UsageError(
+        f"token={token!r} is far above all that this store gives out. Give lease.token, or run.token."
+    )
 
 
 def purge(*, unused: Span, limit: int, now: int | None = None) -> Command[int]:

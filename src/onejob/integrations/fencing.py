@@ -3,7 +3,7 @@
 A holder sends its fencing token in the header ``Fencing-Token``; the highest one that has come for
 a resource is kept in the store. In the order of the answers:
 
-* 400 where the header is no token, 428 where it is missing and ``required``;
+* 400 where the header is no token, or one that the store cannot have given out; 428 where it is missing and ``required``;
 * 400 where a function of the path gives no name for it: too long, or with what no name may have;
 * 409 where a higher token has come for this resource before, with that token in the body;
 * 503 where the store does not answer: a request that cannot be checked is not let through.
@@ -35,7 +35,6 @@ from onejob.errors import StaleToken, StoreError, UsageError
 HEADER: Final = "Fencing-Token"
 
 _TOKEN = re.compile(r"[1-9]\d{0,18}")
-_MOST: Final = 2**63 - 1
 #: The check is one statement; nothing of ours stays open.
 _IDLE: Final = Span(5 * SECOND)
 
@@ -87,7 +86,7 @@ class Fence:
                 f"send the fencing token of your lock in {HEADER}.",
             )
         token = header.strip()
-        if not _TOKEN.fullmatch(token) or int(token) > _MOST:
+        if not _TOKEN.fullmatch(token) or int(token) >= fences.TOKENS_BELOW:
             return Refusal(HTTPStatus.BAD_REQUEST, f"{HEADER} is no fencing token.")
         try:
             return self._judged(self._named(path), Token(int(token)))
@@ -105,9 +104,10 @@ class Fence:
         run, scope = self._app.store.run, self._app.name
         if run(fences.check(scope, resource, token, idle_limit=_IDLE)):
             return None
-        current = int(run(fences.known(scope, resource)) or 0)
-        stale = StaleToken(f"resource {resource!r}", mine=token, current=current)
-        return Refusal(HTTPStatus.CONFLICT, str(stale), current)
+        error = fences.refused(resource, token, run(fences.known(scope, resource)))
+        if not isinstance(error, StaleToken):
+            raise error
+        return Refusal(HTTPStatus.CONFLICT, str(error), error.current)
 
 
 class ASGIFence:

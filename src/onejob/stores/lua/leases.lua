@@ -203,9 +203,10 @@ end
 return purged
 
 -- name: fence_check
--- The highest token that was ever shown here wins; the comparison and the note are one step.
+-- The highest token that was ever shown here wins; the comparison and the note are one step. One far
+-- above the clock nobody was given: noted, it would shut the resource to everybody.
 local known = tonumber(redis.call('HGET', fence(given.scope, given.resource), 'token')) or 0
-if known > given.token then
+if known > given.token or given.token > math.max(known, server_now + 86400000000) then
   return {}
 end
 note(given.scope, given.resource, given.token)

@@ -1,9 +1,13 @@
 -- name: fence_check
 -- why: no WHERE after a conflict and no RETURNING: the row is written as it stands where a higher
 -- token is known, which locks it all the same; and the answer is read under that lock, or a
--- transaction that goes on reading what it read first would be shown an old token.
+-- transaction that goes on reading what it read first would be shown an old token. One far above the
+-- clock nobody was given: noted, it would shut the resource to everybody.
 INSERT INTO {schema}fence (scope, resource, token, seen)
-VALUES (:scope, :resource, :token, {now})
+SELECT :scope, :resource, :token, {now}
+  FROM DUAL
+ WHERE :token <= 86400000000 + TIMESTAMPDIFF(
+         MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(6))
     ON DUPLICATE KEY UPDATE
        seen = IF({schema}fence.token <= VALUES(token), VALUES(seen), {schema}fence.seen),
        token = GREATEST({schema}fence.token, VALUES(token))
