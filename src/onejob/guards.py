@@ -324,7 +324,11 @@ class Guard:
             log.warning("how a tick ended is recorded when the store is back: %s", error)
         else:
             if not held:
-                log.warning("a tick ended after somebody had taken it over: %s", command.parameters)
+                log.warning(
+                    "the end of a tick is not recorded: it, or its interval's next, was taken over "
+                    "meanwhile: %s",
+                    command.parameters,
+                )
 
     def _tidy(self) -> None:
         """Now and then, forget what is past its time: there may be no replica that does."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from onejob.cli.claim_story import of_claim
 from onejob.cli.claim_ticks import of_claims
 from onejob.cli.ticks import Tick
 from onejob.commands.claims import PERIOD, TICK, ClaimView
@@ -94,6 +95,26 @@ def test_who_gave_it_back_and_who_died_over_it_is_noted() -> None:
     [tick] = of_claims([claim()], told)
 
     assert tick.note == "given back by host:2: exit 1; taken over from host:3"
+
+
+@pytest.mark.parametrize(
+    ("at", "note", "sentence"),
+    [
+        (NOW, "the tick before had not ended at host:3", "host:3 had not said how its tick ended"),
+        (NOW + 1, "taken over from host:3", "it was still at work, or has died"),
+    ],
+)
+def test_whoever_outlasts_its_interval_is_not_called_dead(
+    at: int, note: str, sentence: str
+) -> None:
+    row = claim(key="celery:digest@every")
+    told = event("abandoned", "host:3/bb", key=row.key, at=at, taken_by="host:1/3f")
+
+    [tick] = of_claims([row], [told])
+    story = of_claim(row, [told])
+
+    assert tick.note == note
+    assert any(sentence in one.sentence for one in story.events)
 
 
 def test_a_key_of_a_users_own_names_no_instant() -> None:

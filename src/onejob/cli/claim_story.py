@@ -63,7 +63,10 @@ def _subject(row: ClaimView) -> str:
 
 def _event(event: EventView) -> Told:
     detail = json.loads(event.detail)
-    sentence = _SENTENCES[event.kind.partition(".")[2]].format(
+    what = event.kind.partition(".")[2]
+    if what == "abandoned" and event.key.endswith("@every"):
+        what = "overtaken"
+    sentence = _SENTENCES[what].format(
         by=clean(holder(event.replica)),
         other=clean(holder(detail.get("holder") or detail.get("taken_by") or "")),
         error=clean(detail.get("error") or "no reason given"),
@@ -74,6 +77,8 @@ def _event(event: EventView) -> Told:
 _SENTENCES = {
     "lost": "{by} came too: {other} had it, or had done it. Nothing was done there.",
     "abandoned": "{by} was not heard of again. {other} took over.",
+    "overtaken": "{by} had not said how its tick ended when {other} took the next: it was still at "
+    "work, or has died.",
     "released": "{by} gave it back: {error}.",
 }
 

@@ -60,6 +60,8 @@ def _notes(row: ClaimView, events: Sequence[EventView]) -> list[str]:
         who = clean(holder(event.replica))
         if _what(event) == "released":
             notes.append(f"given back by {who}: {clean(read_detail(event).get('error') or '?')}")
+        elif _what(event) == "abandoned" and _is_interval(row) and event.at == row.since:
+            notes.append(f"the tick before had not ended at {who}")
         elif _what(event) == "abandoned":
             notes.append(f"taken over from {who}")
     if row.lapsed:
