@@ -132,7 +132,7 @@ class App(Definitions):
         outside = Outside(self._services)
         self.first, self.afirst = outside.first, outside.afirst
         self.effect, self.aeffect = outside.effect, outside.aeffect
-        locking = Locking(self._services, Random())
+        self._locking = locking = Locking(self._services, Random())
         self.lock, self.fence, self.afence = locking.lock, locking.fence, locking.afence
         self.once_per = Periods(self._services, self._disabled).once_per
         self.locks = Locks(self._services)
@@ -160,8 +160,7 @@ class App(Definitions):
         """
         store: Any = self._services().store
         if self._url.dialect == "sqlite" and not os.path.exists(store.path):
-            wanted = migrate.latest(store.catalogue)
-            raise SchemaMismatch(store.where, found=None, wanted=wanted)
+            raise migrate.mismatch(store.catalogue, store.where)
         if self._url.dialect != "memory":
             store.check()
 
@@ -346,6 +345,7 @@ class App(Definitions):
     def after_fork(self, parent: int) -> None:
         """Give up, in a forked child, what its parent started."""
         self._lock = threading.RLock()
+        self._locking.after_fork()
         started, serving = self._background, self._serving
         self._serving = self._background = self._opened = None
         if serving is not None:

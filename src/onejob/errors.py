@@ -78,19 +78,23 @@ class OutcomeUnknown(StoreError):
 class SchemaMismatch(StoreError):
     """The tables are missing, older or newer than this version of onejob.
 
-    ``found`` is None where there are no tables at all.
+    ``found`` is None where there are no tables at all. ``init`` is what to run, "" where nothing
+    that could be run helps.
     """
 
     code = "schema_mismatch"
 
-    def __init__(self, where: str, *, found: int | None, wanted: int) -> None:
+    def __init__(
+        self, where: str, *, found: int | None, wanted: int, init: str = "onejob init"
+    ) -> None:
         self.where, self.found, self.wanted = where, found, wanted
+        self.init = init if found is None or found < wanted else ""
         if found is None:
-            text = f"no onejob tables at {where}. Run: onejob init"
+            text = f"no onejob tables at {where}. Run: {init}"
         elif found < wanted:
             text = (
                 f"the onejob tables at {where} are at version {found}, this release needs "
-                f"{wanted}. Run: onejob init"
+                f"{wanted}. Run: {init}"
             )
         else:
             text = (

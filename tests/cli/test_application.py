@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +18,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return the current directory, with nothing left of the modules imported from it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("ONEJOB_URL", "ONEJOB_SCHEMA"):
+        monkeypatch.setenv(name, "")  # what a command sets here, does not outlive the test
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
-        if getattr(sys.modules[name], "__file__", None) in map(str, tmp_path.rglob("*.py")):
+        if getattr(sys.modules[name], "__file__", None) in {*map(str, tmp_path.rglob("*.py"))}:
             del sys.modules[name]
 
 
@@ -111,3 +114,76 @@ def test_the_name_of_a_file_is_refused_with_the_modules(spec: str, instead: str)
 
     assert result.exit_code == 2
     assert instead in result.stderr
+
+
+def test_looking_at_an_app_whose_module_starts_a_scheduler_fires_nothing(
+    folder: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ONEJOB_DISABLED", raising=False)
+    (folder / "starting_app.py").write_text(
+        "import os\n"
+        "from apscheduler.schedulers.background import BackgroundScheduler\n"
+        "from onejob import App\n"
+        f"app = App({sqlite_url!r}, single_machine=True)\n"
+        "app.store.init()\n"
+        "guard = app.guard(BackgroundScheduler())\n"
+        "app.start()\n"
+        "said = os.environ.get('ONEJOB_DISABLED')\n"
+    )
+
+    result = CliRunner().invoke(root, ["replicas"], env={"ONEJOB_APP": "starting_app:app"})
+
+    assert result.exit_code == 0, result.output
+    found = sys.modules["starting_app"]
+    assert (found.said, found.guard.disabled, found.app.status().running) == ("1", True, False)
+    assert "No replicas" in result.stderr
+    assert "ONEJOB_DISABLED" not in os.environ
+
+
+def test_a_worker_imports_its_app_as_one_that_fires(
+    folder: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ONEJOB_DISABLED", raising=False)
+    (folder / "firing_app.py").write_text(
+        "import os\n"
+        "from onejob import App\n"
+        f"app = App({sqlite_url!r}, single_machine=True)\n"
+        "said = os.environ.get('ONEJOB_DISABLED')\n"
+    )
+
+    assert worker("firing_app:app").exit_code == 3  # it has no tables
+
+    assert sys.modules["firing_app"].said is None
+
+
+def test_a_worker_is_given_url_and_schema_before_or_after_its_name(
+    folder: Path, sqlite_url: str
+) -> None:
+    (folder / "placed_app.py").write_text(
+        "from onejob import App\napp = App(single_machine=True)\n"
+    )
+    place = ("--url", sqlite_url, "--schema", "shop")
+
+    before = CliRunner().invoke(root, [*place, "worker", "placed_app:app"])
+    del sys.modules["placed_app"]
+    after = CliRunner().invoke(root, ["worker", "placed_app:app", *place])
+
+    assert (before.exit_code, after.exit_code) == (3, 3)
+    assert before.stderr == after.stderr
+    assert before.stderr.endswith(f"Run: onejob init --url {sqlite_url} --schema shop\n")
+
+
+def test_a_schema_that_the_code_names_is_not_changed_from_outside(
+    folder: Path, sqlite_url: str
+) -> None:
+    text = (
+        f"from onejob import App\napp = App({sqlite_url!r}, schema='shop', single_machine=True)\n"
+    )
+    (folder / "own_schema_app.py").write_text(text)
+    place = ("--url", sqlite_url, "--schema", "other")
+
+    result = CliRunner().invoke(root, ["worker", "own_schema_app:app", *place])
+
+    assert result.exit_code == 2
+    assert "names a schema of its own, 'shop'" in result.stderr
+    assert result.stderr.endswith("Leave --schema out.\n")

@@ -122,7 +122,6 @@ def test_a_worker_without_a_scheduler_declares_no_schedule(shop: Shop) -> None:
         (("worker", "shop:resize"), "is a Job, not an App"),
         (("worker", "shop:app", "--grace", "soon"), "is not a duration"),
         (("worker", "shop:app", "--queues", ","), "at least one queue"),
-        (("worker", "shop:app", "--schema", "other"), "keeps its tables in schema"),
         (("trigger", "shop:app", "resise"), "Did you mean 'resize'?"),
         (("trigger", "shop:app", "resize", "--args", "7"), "must be a JSON object"),
         (("trigger", "shop:app", "resize", "--args", "{"), "is not JSON"),

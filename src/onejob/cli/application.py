@@ -6,6 +6,8 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -17,8 +19,11 @@ if TYPE_CHECKING:
     from onejob.app import App
 
 
-def load(spec: str) -> App:
+def load(spec: str, *, fires: bool = False) -> App:
     """Import ``module:app`` from the current directory or the path, and return the App.
+
+    A module may start a scheduler, or the App, as it is imported. Unless this command ``fires``,
+    the import is one with ONEJOB_DISABLED: who only looks must win no tick.
 
     Raises UsageError where that names none, and where the user's code raises while it is imported:
     the sentence says what and where. An error of onejob itself goes on as it is.
@@ -33,7 +38,8 @@ def load(spec: str) -> App:
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
-    module = _imported(module_name)
+    with nullcontext() if fires else _nothing_fires():
+        module = _imported(module_name)
     found: object = module
     for name in attribute.split("."):
         found = getattr(found, name, None)
@@ -43,6 +49,20 @@ def load(spec: str) -> App:
     hint = f" Did you mean {module_name}:{apps[0]}?" if apps else ""
     what = "has no such attribute" if found is None else f"is a {type(found).__name__}, not an App"
     raise UsageError(f"{spec}: {what}.{hint}")
+
+
+@contextmanager
+def _nothing_fires() -> Iterator[None]:
+    """Set ONEJOB_DISABLED for a while; what a program is given later must not have it."""
+    before = os.environ.get("ONEJOB_DISABLED")
+    os.environ["ONEJOB_DISABLED"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["ONEJOB_DISABLED"]
+        else:
+            os.environ["ONEJOB_DISABLED"] = before
 
 
 def _imported(name: str) -> ModuleType:

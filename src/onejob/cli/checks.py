@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onejob.cli.text import clean, span, when
+from onejob.cli.text import clean, counted, span, when
 from onejob.commands.claims import ClaimView
 from onejob.commands.health import OpenTransaction
 from onejob.commands.overlap import Late
@@ -56,7 +56,8 @@ def replicas(found: tuple[ReplicaView, ...], jobs: tuple[JobView, ...]) -> Check
     if not live:
         detail = "none is live"
         if waiting:
-            detail += f", and {waiting} runs wait. Start one: onejob worker MODULE:APP"
+            detail += f", and {counted(waiting, 'run')} {'waits' if waiting == 1 else 'wait'}. "
+            detail += "Start one: onejob worker MODULE:APP"
         return Check("replicas", not waiting, detail)
     versions = Counter(replica.version or "no version" for replica in live)
     told = ", ".join(
@@ -122,13 +123,17 @@ def schedules(found: Sequence[ScheduleView]) -> Check:
         for s in late[:NAMED_MAX]
     ]
     if orphaned:
-        troubles.append(f"no live replica declares {_named([s.name for s in orphaned])}")
+        lacks = "has the job of" if orphaned[0].dynamic else "declares"
+        troubles.append(f"no live replica {lacks} {_named([s.name for s in orphaned])}")
     if troubles:
-        advice = "Start a replica that declares it."
+        advice = "Start a replica: onejob worker MODULE:APP"
         if orphaned:
+            whose = orphaned[0]
+            has = f"that has its job, {clean(whose.job)}" if whose.dynamic else "that declares it"
+            gone = "is wanted no more" if whose.dynamic else "has gone from your code"
             advice = (
-                "Start a replica that declares it, or, if it has gone from your code: "
-                f"onejob schedules delete {clean(orphaned[0].name)}"
+                f"Start a replica {has}, or, if it {gone}: "
+                f"onejob schedules delete {clean(whose.name)}"
             )
         return Check("schedules", False, f"{'; '.join(troubles)}. {advice}")
     paused = len(found) - len(active)

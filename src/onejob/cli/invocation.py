@@ -59,14 +59,22 @@ class Invocation:
         schema = self.schema or os.environ.get("ONEJOB_SCHEMA") or SCHEMA
         return App(url, schema=schema, single_machine=True)
 
-    def named(self, spec: str) -> App:
-        """Load the App of ``MODULE:APP``; --url stands in for the ONEJOB_URL that it may read."""
+    def named(self, spec: str, *, fires: bool = False) -> App:
+        """Load the App of ``MODULE:APP``; --url and --schema stand in for the ONEJOB_URL and
+        ONEJOB_SCHEMA that it may read."""
         from onejob.app import App
         from onejob.cli.application import load
 
         if self.url:
             os.environ["ONEJOB_URL"] = self.url
-        app = self.agreed(load(spec), spec)
+        if self.schema:
+            os.environ["ONEJOB_SCHEMA"] = self.schema
+        app = load(spec, fires=fires)
+        if self.schema and self.schema != app.schema:
+            raise UsageError(
+                f"{spec} names a schema of its own, {app.schema!r}, which --schema cannot change. "
+                "Leave --schema out."
+            )
         if self.url and repr(App(self.url, name=app.name)) != repr(app):
             raise UsageError(
                 f"{spec} names a store of its own, {app!r}, which --url cannot change."
@@ -83,9 +91,9 @@ class Invocation:
         return app
 
     @contextmanager
-    def opened(self, spec: str = "", *, check: bool = True) -> Iterator[App]:
+    def opened(self, spec: str = "", *, check: bool = True, fires: bool = False) -> Iterator[App]:
         """Open the App of ``spec``, or the one meant without, for one command; close it again."""
-        app = self.named(spec) if spec else self.app()
+        app = self.named(spec, fires=fires) if spec else self.app()
         if app.store.dialect == "memory":
             raise UsageError("memory:// lives and dies with one process: there is nothing to see.")
         try:
@@ -113,11 +121,11 @@ class Invocation:
             app.check()
         except SchemaMismatch as error:
             text, line = str(error), self.line(INIT, app, spec)
-            if text.endswith(INIT):
+            if error.init:
                 meant = self.url or spec or os.environ.get("ONEJOB_APP")
                 if not (meant or os.environ.get("ONEJOB_URL")):
                     line += ", or, where your code names the store, ONEJOB_APP=MODULE:APP " + INIT
-                error.args = (text.removesuffix(INIT) + line,)
+                error.args = (text.removesuffix(error.init) + line,)
             raise
 
     @contextmanager
@@ -131,7 +139,11 @@ class Invocation:
 def store_options(function: F) -> F:
     """Give a command --url, --schema and --json, and an :class:`Invocation` as first argument."""
 
-    @click.option("--url", metavar="URL", help="The store: sqlite:///FILE or postgresql://…")
+    @click.option(
+        "--url",
+        metavar="URL",
+        help="The store: sqlite:///FILE, postgresql://…, mariadb://… or redis://…",
+    )
     @click.option("--schema", metavar="NAME", help="Schema, or prefix of the tables.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @functools.wraps(function)

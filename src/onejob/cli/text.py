@@ -55,6 +55,11 @@ def span(microseconds: int) -> str:
     return "0s" if size < unit else sign + show_span(Span(size // unit * unit))
 
 
+def counted(count: int, what: str) -> str:
+    """Return how many there are of something: ``1 run``, ``2 runs``."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
 def decoded(stored: str | None) -> Any:
     """Return the value of a stored JSON text; the text itself where it is none."""
     if stored is None:

@@ -18,6 +18,7 @@ from onejob import environment
 from onejob.cli.failure import WORK_LEFT
 from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import remark
+from onejob.cli.text import counted
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -51,7 +52,7 @@ def command(
         remark("ONEJOB_DISABLED is set: nothing is started and nothing fires here.")
         return
     named = _names(queues)
-    with invocation.opened(spec) as app:
+    with invocation.opened(spec, fires=True) as app:
         serving = app.serving(
             queues=named,
             concurrency=concurrency,
@@ -62,7 +63,7 @@ def command(
             app.events.listen(_print_event)
         else:
             _log_to_stderr()
-        remark(f"{app!r}: {len(app.jobs)} jobs. Ctrl-C or SIGTERM drains.")
+        remark(f"{app!r}: {counted(len(app.jobs), 'job')}. Ctrl-C or SIGTERM drains.")
         used = {job.options.queue for job in app.jobs.values()}
         if idle := sorted(set(named or ()) - used):
             remark(f"No job of {spec} is in queue {', '.join(idle)}. {_has(used)}")

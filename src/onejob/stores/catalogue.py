@@ -97,10 +97,10 @@ def statements(text: str) -> dict[str, str]:
 def _known(dialect: str, name: str) -> str:
     if dialect in _PARTS and name not in _texts(dialect) and name in _folder("base"):
         raise UnsupportedByStore(
-            f"carry out {name!r}",
+            "keep runs, schedules and effects",
             "MariaDB",
-            instead="This version keeps locks, fences, periods and guarded ticks there; for runs, "
-            "schedules and effects use postgresql:// or sqlite:///.",
+            instead="This version keeps locks, fences, periods and guarded ticks there; for the "
+            "rest use postgresql:// or sqlite:///.",
         )
     if name not in _texts(dialect):
         raise UsageError(f"no command {name!r}. Known: {', '.join(sorted(_texts(dialect)))}")

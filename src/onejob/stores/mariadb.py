@@ -19,7 +19,7 @@ import pymysql
 
 from onejob.commands.command import Command, Row
 from onejob.core.time import SECOND, Span
-from onejob.errors import LeaseLost, OnejobError, StoreUnavailable
+from onejob.errors import LeaseLost, OnejobError, SchemaMismatch, StoreUnavailable
 from onejob.stores import mariadb_errors as errors
 from onejob.stores import mariadb_session as session
 from onejob.stores import migrate
@@ -206,7 +206,10 @@ class MariadbStore:
 
     def _meant(self, error: Exception, unsure_of: str) -> OnejobError | None:
         wanted = migrate.latest(self.catalogue)
-        return errors.meaning(error, self.where, unsure_of=unsure_of, wanted=wanted)
+        found = errors.meaning(error, self.where, unsure_of=unsure_of, wanted=wanted)
+        if isinstance(found, SchemaMismatch):
+            return migrate.mismatch(self.catalogue, self.where)
+        return found
 
 
 class MariadbLane:

@@ -7,6 +7,7 @@ one asks for ``onejob init``.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -28,17 +29,30 @@ def latest(catalogue: Catalogue) -> int:
     return catalogue.migrations()[-1][0]
 
 
+def mismatch(catalogue: Catalogue, where: str, found: int | None = None) -> SchemaMismatch:
+    """Return the error about these tables; it says what makes them here, and nowhere else.
+
+    Of a URL that may hold a password only its place is told.
+    """
+    url = "URL"
+    if catalogue.dialect == "sqlite":
+        url = shlex.quote(f"sqlite:///{where}")
+    line = f"onejob init --url {url}"
+    if catalogue.schema != "onejob":
+        line += f" --schema {catalogue.schema}"
+    return SchemaMismatch(where, found=found, wanted=latest(catalogue), init=line)
+
+
 def check(catalogue: Catalogue, found: int | None, where: str) -> None:
     """Raise SchemaMismatch unless the schema is exactly the one this release knows."""
-    wanted = latest(catalogue)
-    if found != wanted:
-        raise SchemaMismatch(where, found=found, wanted=wanted)
+    if found != latest(catalogue):
+        raise mismatch(catalogue, where, found)
 
 
 def pending(catalogue: Catalogue, found: int | None, where: str) -> tuple[tuple[int, str], ...]:
     """Return the texts still to be applied; refuse a schema newer than this release."""
     if found is not None and found > latest(catalogue):
-        raise SchemaMismatch(where, found=found, wanted=latest(catalogue))
+        raise mismatch(catalogue, where, found)
     return tuple(
         (version, text) for version, text in catalogue.migrations() if version > (found or 0)
     )

@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from onejob.commands.command import Command, Parameter, Row
 from onejob.core.time import Span
-from onejob.errors import LeaseLost, OutcomeUnknown, SchemaMismatch, StoreUnavailable, UsageError
+from onejob.errors import LeaseLost, OutcomeUnknown, StoreUnavailable, UsageError
 from onejob.stores import migrate
 from onejob.stores.catalogue import Catalogue
 from onejob.stores.connections import Connections
@@ -228,7 +228,7 @@ class PostgresStore:
 
     def _explained(self, command: Command[Any], error: psycopg.Error) -> Exception:
         if error.sqlstate in _NOT_THERE:
-            return SchemaMismatch(self.where, found=None, wanted=migrate.latest(self.catalogue))
+            return migrate.mismatch(self.catalogue, self.where)
         if error.sqlstate in _NOT_NOW | _ROLLED_BACK | {"57014"}:
             return StoreUnavailable(self.where, first_line(error))
         if error.sqlstate is None and isinstance(error, psycopg.OperationalError):

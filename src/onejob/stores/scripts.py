@@ -30,10 +30,10 @@ def script(name: str) -> Script:
     found = _scripts().get(name)
     if found is None:
         raise UnsupportedByStore(
-            f"carry out {name!r}",
+            "keep runs, schedules and effects",
             "Redis",
-            instead="This version keeps locks, fences, periods and guarded ticks there; for runs, "
-            "schedules and effects use postgresql:// or sqlite:///.",
+            instead="This version keeps locks, fences, periods and guarded ticks there; for the "
+            "rest use postgresql:// or sqlite:///.",
         )
     return found
 

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from onejob.commands.command import Command, Parameter, Row
 from onejob.core.time import SECOND, Span
-from onejob.errors import LeaseLost, OnejobError, SchemaMismatch, StoreUnavailable, UsageError
+from onejob.errors import LeaseLost, OnejobError, StoreUnavailable, UsageError
 from onejob.stores import migrate
 from onejob.stores.catalogue import Catalogue
 from onejob.stores.connections import Connections
@@ -248,7 +248,7 @@ class SqliteStore:
     def _explained(self, error: sqlite3.DatabaseError) -> OnejobError | None:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if f"no such table: {self.catalogue.prefix}" in str(error):
-            return SchemaMismatch(self.where, found=None, wanted=migrate.latest(self.catalogue))
+            return migrate.mismatch(self.catalogue, self.where)
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             waited = f"another process has been writing for more than {self._patience / SECOND:g} s"
             return StoreUnavailable(
