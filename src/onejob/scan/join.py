@@ -189,7 +189,7 @@ def _finding(trigger: Trigger, guards: tuple[Guard, ...], launches: tuple[Launch
         runs_per_tick=decision.runs_per_tick,
         rule=rule.code,
         reason=decision.reason,
-        advice=rule.advise(decision.verdict),
+        advice=rule.advise(decision.verdict, trigger.kind),
         confidence=trigger.confidence,
         related=tuple(dict.fromkeys(related)),
     )
@@ -214,7 +214,7 @@ def _launched(launch: Launch) -> Finding:
         else product(launch, launch.fires),
         rule=rule.code,
         reason=launch.why or _LAUNCH_WHY.get(launch.verdict, "starts what fires"),
-        advice=rule.advise(launch.verdict),
+        advice=rule.advise(launch.verdict, launch.kind),
         related=launch.related,
     )
 
@@ -242,6 +242,6 @@ def _smelt(smell: Smell) -> Finding:
         runs_per_tick="",
         rule=rule.code,
         reason=smell.why,
-        advice=rule.advise(Verdict.SMELL),
+        advice=rule.advise(Verdict.SMELL, smell.kind),
         confidence=smell.confidence,
     )

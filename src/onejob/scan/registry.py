@@ -26,14 +26,20 @@ class Rule:
     """The smallest change that makes it safe, with onejob and without."""
     advice_for: Mapping[Verdict, str]
     """Advice that fits one verdict better."""
+    advice_kinds: Mapping[str, str]
+    """Advice that fits one kind better: what its library makes smaller."""
     page: str = ""
     """The docstring of the rule's file: What, Why it matters, Example, Instead, When to ignore."""
 
-    def advise(self, verdict: Verdict) -> str:
-        """Return what to do about a finding with this verdict; "" where nothing is to do."""
+    def advise(self, verdict: Verdict, kind: str) -> str:
+        """Return what to do about a finding of this kind; "" where nothing is to do."""
         if verdict in self.advice_for:
             return self.advice_for[verdict]
-        return "" if verdict.rank >= Verdict.CONSUMER.rank else self.advice
+        return (
+            ""
+            if verdict.rank >= Verdict.CONSUMER.rank
+            else self.advice_kinds.get(kind, self.advice)
+        )
 
 
 @lru_cache(maxsize=1)
@@ -44,7 +50,8 @@ def all_rules() -> tuple[Rule, ...]:
         loaded = import_module(f"{rules.__name__}.{module.name}")
         code, name, page = loaded.CODE, loaded.NAME, inspect.cleandoc(loaded.__doc__ or "")
         advice_for = getattr(loaded, "ADVICE_FOR", {})
-        found.append(Rule(code, name, loaded.KINDS, loaded.ADVICE, advice_for, page))
+        of_kinds = getattr(loaded, "ADVICE_KINDS", {})
+        found.append(Rule(code, name, loaded.KINDS, loaded.ADVICE, advice_for, of_kinds, page))
     return tuple(sorted(found, key=lambda rule: rule.code))
 
 

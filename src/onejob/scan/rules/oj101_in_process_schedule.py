@@ -18,9 +18,14 @@ Example
         scheduler.add_job(send_digest, "cron", hour=6)
 
 Instead
-    Let a shared store decide who runs each fire time: ``@app.guard`` of onejob over the function
-    keeps the scheduler that you have, ``@app.schedule`` replaces it. Without onejob: first insert
-    a row with a unique key of (job, fire time) and run only if the insert was yours.
+    Let a shared store decide who runs each fire time. ``app.guard(scheduler)`` of onejob keeps
+    the scheduler that you have, where it is APScheduler 3, Flask-APScheduler or schedule;
+    ``@app.once_per("day")`` over the function does it for any scheduler in Python;
+    ``@app.cron("0 6 * * *")`` replaces the scheduler. In another language: take the work out
+    into a program, and let every machine's cron call ``onejob once NAME --per day -- CMD``.
+
+    Without onejob: first insert a row with a unique key of (job, fire time), and run only if
+    the insert was yours.
 
 When to ignore
     The job is about the process itself: it refreshes a cache in memory, reports metrics.
@@ -55,6 +60,18 @@ KINDS = (
     "coravel",
 )
 ADVICE = (
-    "Put @app.guard of onejob over the job's function, or insert a row with a unique key of "
-    "(job, fire time) first and go on only if the insert was yours."
+    'Put @app.once_per("day") of onejob over the function, or call the work as a program: '
+    "onejob once NAME --per day -- CMD. Without onejob: first insert a row with a unique key "
+    "of (job, fire time), and go on only if the insert was yours."
 )
+_APSCHEDULER = (
+    "Add app.guard(scheduler) of onejob before the scheduler starts: one line, and each tick "
+    "fires once. Without onejob: first insert a row with a unique key of (job, fire time), "
+    "and go on only if the insert was yours."
+)
+#: Where a library has a smaller change of its own.
+ADVICE_KINDS = {
+    "apscheduler": _APSCHEDULER,
+    "flask-apscheduler": _APSCHEDULER,
+    "schedule": _APSCHEDULER,
+}

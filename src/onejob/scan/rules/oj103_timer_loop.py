@@ -16,8 +16,13 @@ Example
             send_reminders()
 
 Instead
-    Take the work from a shared store in each turn: claim rows with ``FOR UPDATE SKIP LOCKED``, or
-    hold ``app.lock(...)`` of onejob around the turn, or make it a schedule (``@app.schedule``).
+    In Python, call a function under ``@app.once_per("5m")`` of onejob in each turn, or make it
+    a schedule: ``@app.every("5m")`` instead of the loop. Where only two at once do harm, hold
+    ``app.lock("name")`` around the turn. In another language: a program, called as ``onejob
+    once NAME --per 5m -- CMD``.
+
+    Without onejob: take the work from a shared store in each turn: claim rows with ``FOR UPDATE
+    SKIP LOCKED``, or by an ``UPDATE`` whose ``WHERE`` names their old state.
 
 When to ignore
     The loop serves its own process: a heartbeat, a cache, a watchdog, metrics.
@@ -36,6 +41,7 @@ KINDS = (
     "dotnet-timer",
 )
 ADVICE = (
-    "Claim the work of each turn in a shared store: rows with FOR UPDATE SKIP LOCKED, app.lock of "
-    "onejob around the turn, or @app.schedule instead of the loop."
+    'Put @app.once_per("5m") of onejob over what a turn calls (another language: onejob once '
+    'NAME --per 5m -- CMD), or app.lock("name") around the turn where only overlap does harm. '
+    "Without onejob: claim the rows of each turn with FOR UPDATE SKIP LOCKED."
 )

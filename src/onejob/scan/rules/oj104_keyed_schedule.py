@@ -17,8 +17,11 @@ Example
         cron_jobs = [cron(bill, hour={3}, unique=False)]
 
 Instead
-    Leave the key on, keep the store shared, and make what must never happen twice carry a unique
-    key of its own in the database.
+    Leave the key on, keep the store shared, and make what must never happen twice carry a key
+    of its own: ``app.first(scope, key, within=connection)`` of onejob in the transaction of the
+    work.
+
+    Without onejob: a unique key of (job, period) in that transaction.
 
 When to ignore
     It says GUARDED.
@@ -49,10 +52,14 @@ KINDS = (
     "river",
     "hangfire",
 )
-ADVICE = "Leave the library's key for each fire time switched on, and its store shared."
+ADVICE = (
+    "Leave the library's key for each fire time switched on, and its store shared. What must "
+    "never happen twice: app.first(scope, key, within=connection) of onejob. Without onejob: "
+    "a unique key of (job, period) in the transaction."
+)
 ADVICE_FOR = {
     Verdict.WEAK_GUARD: (
         "Good for what may rarely run twice. What must not, needs a unique key in the database: "
-        "app.once_per of onejob, or a row of (job, period) in the transaction."
+        "app.first of onejob, or a row of (job, period) in the transaction."
     )
 }

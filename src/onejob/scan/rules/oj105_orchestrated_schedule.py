@@ -14,8 +14,11 @@ Example
         with DAG("bill", schedule="0 4 * * *", max_active_runs=1): ...
 
 Instead
-    Let each task write under a key made of the interval (``data_interval_start``), with a unique
-    constraint, so that a second run finds its work done.
+    Let each task write under a key made of the interval (``data_interval_start``):
+    ``app.first(scope, key, within=connection)`` of onejob in its transaction,
+    ``app.effect(scope, key, call)`` around a call to somebody else.
+
+    Without onejob: a unique constraint over that key, so that a second run finds its work done.
 
 When to ignore
     Every task replaces what an earlier run of the same interval wrote.
@@ -25,5 +28,7 @@ CODE = "OJ105"
 NAME = "orchestrated-schedule"
 KINDS = ("airflow", "prefect", "dagster")
 ADVICE = (
-    "Write under a unique key made of the interval, so that a repeated run finds its work done."
+    "Key the work by the interval: app.first(scope, key, within=connection) of onejob in its "
+    "transaction. Without onejob: write under a unique key made of the interval, so that a "
+    "repeated run finds its work done."
 )

@@ -14,8 +14,12 @@ Example
         export const nightly = onSchedule("0 3 * * *", bill);
 
 Instead
-    Make a key of (job, fire time) and write it under a unique constraint in the transaction of the
-    work; where the platform gives an event id, use that.
+    Make a key of (job, fire time), or take the platform's event id. In Python
+    ``app.first(scope, key, within=connection)`` of onejob asks for it in the transaction of the
+    work.
+
+    Without onejob, and in any other language: write the key under a unique constraint in that
+    transaction.
 
 When to ignore
     Doing the work twice changes nothing.
@@ -25,6 +29,7 @@ CODE = "OJ106"
 NAME = "hosted-schedule"
 KINDS = ("hosted-schedule",)
 ADVICE = (
-    "Write a unique key of (job, fire time), or the platform's event id, in the transaction of the "
-    "work, so that a second delivery finds it done."
+    "Key the work by (job, fire time), or the platform's event id: app.first(scope, key, "
+    "within=connection) of onejob in its transaction. Without onejob: write the key under a "
+    "unique constraint there, so that a second delivery finds it done."
 )

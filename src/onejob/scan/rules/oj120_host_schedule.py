@@ -15,7 +15,9 @@ Example
         */5 * * * * /srv/shop/manage.py send_mail
 
 Instead
-    Let a shared store decide each fire time: ``*/5 * * * * onejob once send-mail -- ...``.
+    Let a shared store decide each fire time: ``*/5 * * * * onejob once send-mail --per 5m --
+    /srv/shop/manage.py send_mail``.
+
     Without onejob: the command first inserts a row with a unique key of (job, fire time), and
     ends if the row was there. Or keep the file on one machine only, and watch that it lives.
 
@@ -37,6 +39,7 @@ KINDS = (
     "windows-task",
 )
 ADVICE = (
-    "Run the command under onejob once NAME --, or let it first insert a row with a unique key of "
-    "(job, fire time) and end if the row was there."
+    "Write onejob once NAME --per day -- before the command (--per 5m, --per hour: as often "
+    "as it fires). Without onejob: let it first insert a row with a unique key of (job, fire "
+    "time), and end if the row was there."
 )

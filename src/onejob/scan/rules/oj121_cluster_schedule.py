@@ -19,9 +19,11 @@ Example
           concurrencyPolicy: Allow
 
 Instead
-    ``concurrencyPolicy: Forbid``, a ``startingDeadlineSeconds`` above 10, and a job that refuses
-    a period that was taken: ``onejob once NAME --``, or a unique key of (job, period) in its
-    transaction.
+    ``concurrencyPolicy: Forbid``, a ``startingDeadlineSeconds`` above 10, and a job that
+    refuses a period that was taken: ``onejob once NAME --per day -- CMD``, or ``--key
+    $(JOB_NAME)`` with the name of the Job, which ends with the scheduled time.
+
+    Without onejob: a unique key of (job, period) in the job's transaction.
 
 When to ignore
     Running twice changes nothing.
@@ -31,6 +33,7 @@ CODE = "OJ121"
 NAME = "cluster-schedule"
 KINDS = ("k8s-cronjob", "k8s-cron-resource", "job-from-cronjob", "nomad-periodic")
 ADVICE = (
-    "Set concurrencyPolicy: Forbid, and let the job refuse a period that was taken: onejob once "
-    "NAME --, or a unique key of (job, period) in its transaction."
+    "Set concurrencyPolicy: Forbid, and let the job refuse a period that was taken: onejob "
+    "once NAME --per day -- CMD. Without onejob: a unique key of (job, period) in its "
+    "transaction."
 )

@@ -15,8 +15,11 @@ Example
             - cron: "0 0 * * *"
 
 Instead
-    A ``concurrency`` group, so that runs don't overlap; and in the job itself a unique key of
-    (job, period) before what must happen once.
+    A ``concurrency`` group, so that runs don't overlap; and ``onejob once NAME --per day --
+    CMD`` for the step that must happen once.
+
+    Without onejob: in the job itself a unique key of (job, period) before what must happen
+    once.
 
 When to ignore
     It only builds, tests or tidies the repository.
@@ -25,4 +28,7 @@ When to ignore
 CODE = "OJ122"
 NAME = "build-service-schedule"
 KINDS = ("github-actions", "gitlab-schedule", "circleci", "azure-pipelines", "jenkins")
-ADVICE = "Add a concurrency group, and a unique key of (job, period) before what must happen once."
+ADVICE = (
+    "Add a concurrency group, and run the step as onejob once NAME --per day -- CMD. Without "
+    "onejob: write a unique key of (job, period) before what must happen once."
+)

@@ -14,8 +14,11 @@ Example
         schedule_expression = "rate(5 minutes)"
 
 Instead
-    Let the receiver refuse what it has seen: a unique key of (schedule, fire time) in the
-    transaction of its work, ``app.once_per`` or ``app.inbox`` of onejob with the event's id.
+    Let the receiver refuse what it has seen. In Python: ``app.first(schedule, event_id,
+    within=connection)`` of onejob in the transaction of its work, or make a run of it:
+    ``job.using(key=event_id).enqueue()``. A command: ``onejob once NAME --key ID -- CMD``.
+
+    Without onejob: a unique key of (schedule, fire time) in the transaction of its work.
 
 When to ignore
     Running twice for one fire time changes nothing.
@@ -33,6 +36,7 @@ KINDS = (
     "firebase-schedule",
 )
 ADVICE = (
-    "Let the receiver refuse what it has seen: a unique key of (schedule, fire time) in the "
-    "transaction of its work, or app.inbox of onejob with the event's id."
+    "Let the receiver refuse what it has seen: app.first(schedule, event_id, "
+    "within=connection) of onejob in the transaction of its work. Without onejob: a unique "
+    "key of (schedule, fire time) there."
 )

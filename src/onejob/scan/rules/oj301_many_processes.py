@@ -14,8 +14,12 @@ Example
         gunicorn --workers 4 shop.wsgi:app
 
 Instead
-    Start what fires in one process of its own, or let a shared store decide for each fire time
-    (``@app.guard`` of onejob), which also survives the second process of a rollout.
+    Let a shared store decide for each fire time: ``app.guard(scheduler)`` of onejob beside the
+    scheduler, or ``@app.once_per("day")`` over what fires. It survives the second process of a
+    rollout too.
+
+    Without onejob: start what fires in one process of its own (``replicas: 1``, ``strategy:
+    Recreate``), with a row of a unique key of (job, fire time) that it inserts first.
 
 When to ignore
     Nothing that the process starts fires by itself.
@@ -25,6 +29,7 @@ CODE = "OJ301"
 NAME = "many-processes"
 KINDS = ("web-workers", "scheduler-in-web", "process-manager")
 ADVICE = (
-    "Start what fires in one process of its own, and let a shared store decide each fire time: "
-    "@app.guard of onejob."
+    "Let a shared store decide each fire time of what is inside: app.guard(scheduler) or "
+    '@app.once_per("day") of onejob. Without onejob: start what fires in one process of its '
+    "own, and insert a row with a unique key of (job, fire time) first."
 )

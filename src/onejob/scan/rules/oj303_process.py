@@ -15,8 +15,11 @@ Example
           replicas: 1
 
 Instead
-    ``strategy: {type: Recreate}`` for the process that fires, and a store that decides each fire
-    time.
+    Let a store decide each fire time of what it fires: ``app.guard(scheduler)`` or
+    ``@app.once_per("day")`` of onejob.
+
+    Without onejob: ``strategy: {type: Recreate}`` for the process that fires, and a row with a
+    unique key of (job, fire time) that it inserts first.
 
 When to ignore
     Nothing that the process starts fires by itself.
@@ -25,4 +28,8 @@ When to ignore
 CODE = "OJ303"
 NAME = "process"
 KINDS = ("process",)
-ADVICE = "Start what fires with strategy Recreate, and let a shared store decide each fire time."
+ADVICE = (
+    'Let a store decide each fire time: app.guard(scheduler) or @app.once_per("day") of '
+    "onejob. Without onejob: strategy Recreate, and a row with a unique key of (job, fire "
+    "time) first."
+)

@@ -15,8 +15,11 @@ Example
             bill(message.body)
 
 Instead
-    Remember the message's id in the transaction of the work: ``app.inbox`` of onejob, or a table
-    with the id as its primary key.
+    Remember the message's id in the transaction of the work: ``if not app.first("queue",
+    message_id, within=connection): return`` with onejob.
+
+    Without onejob: insert the id into a table where it is the primary key, in that transaction,
+    and look at the count.
 
 When to ignore
     Doing the same work twice changes nothing.
@@ -26,6 +29,6 @@ CODE = "OJ401"
 NAME = "consumer-loop"
 KINDS = ("consumer-loop", "consumer")
 ADVICE = (
-    "Remember each message's id in the transaction of its work: app.inbox of onejob, or a table "
-    "with the id as its primary key."
+    "Remember each message's id in the transaction of its work: app.first(queue, message_id, "
+    "within=connection) of onejob. Without onejob: a table with the id as its primary key."
 )

@@ -17,8 +17,10 @@ Example
 
 Instead
     Set the visibility timeout above the longest run, limit the run (``time_limit``), and let
-    the task find its own work done: a unique key in its transaction, or ``@app.once_per`` of
-    onejob.
+    the task find its own work done: ``app.first(scope, key, within=connection)`` of onejob in
+    its transaction, ``app.effect(scope, key, call)`` around a call to somebody else.
+
+    Without onejob: a unique key in its transaction.
 
 When to ignore
     Running the task twice changes nothing.
@@ -29,5 +31,6 @@ NAME = "redelivery"
 KINDS = ("acks-late",)
 ADVICE = (
     "Set the visibility timeout above the task's time limit, and let the task find its own "
-    "work done: a unique key in its transaction."
+    "work done: app.first(scope, key, within=connection) of onejob. Without onejob: a unique "
+    "key in its transaction."
 )

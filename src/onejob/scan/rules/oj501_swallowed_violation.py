@@ -16,8 +16,10 @@ Example
             pass
 
 Instead
-    Insert with ``ON CONFLICT (the, key) DO NOTHING`` and look at the count, or ask which
-    constraint it was: ``onejob.explain(error).is_duplicate_of("the_key")``.
+    Insert with ``ON CONFLICT (the, key) DO NOTHING`` and look at the count; or ask which
+    constraint it was (``error.orig.diag.constraint_name`` with psycopg under SQLAlchemy), and
+    raise the rest. ``app.first(scope, key, within=connection)`` of onejob answers whether it
+    was there already, without an error.
 
 When to ignore
     The table has one constraint, and always will.
@@ -27,6 +29,6 @@ CODE = "OJ501"
 NAME = "swallowed-violation"
 KINDS = ("swallowed-violation",)
 ADVICE = (
-    "Name the constraint: ON CONFLICT (columns) DO NOTHING, or "
-    "onejob.explain(error).is_duplicate_of(name), and raise the rest."
+    "Name the constraint: ON CONFLICT (columns) DO NOTHING, and look at the count; raise "
+    "whatever else is refused."
 )

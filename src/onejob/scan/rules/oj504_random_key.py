@@ -14,7 +14,8 @@ Example
 
 Instead
     Make the key of what is meant: ``f"invoice-{invoice.id}"``, or draw it once and store it
-    before the first request; ``run.effect`` of onejob does that.
+    before the first request; ``app.effect("invoice", invoice.id, charge,
+    pass_key_as="idempotency_key")`` of onejob does that.
 
 When to ignore
     The key is stored before the request and used again by its retries.
@@ -24,5 +25,6 @@ CODE = "OJ504"
 NAME = "random-key"
 KINDS = ("random-key",)
 ADVICE = (
-    "Make the key of what is meant (the invoice, the period), or store it before the first request."
+    "Make the key of what is meant (the invoice, the period), or store it before the first "
+    "request: app.effect(scope, key, call, pass_key_as=NAME) of onejob does."
 )

@@ -16,8 +16,8 @@ Example
             time.sleep(60)
 
 Instead
-    A schedule that knows its next fire time and its zone: ``@app.schedule(cron("0 3 * * *",
-    tz=...))`` of onejob, or any cron library that reckons in UTC.
+    A schedule that knows its next fire time and its zone: ``@app.cron("0 3 * * *",
+    tz="Europe/Berlin")`` of onejob, or any cron library that reckons in UTC.
 
 When to ignore
     The condition only spares work.
@@ -27,6 +27,6 @@ CODE = "OJ508"
 NAME = "naive-time"
 KINDS = ("naive-time",)
 ADVICE = (
-    "Let a schedule with a time zone name the fire times: @app.schedule of onejob, or a cron "
-    "library."
+    'Let a schedule with a time zone name the fire times: @app.cron("0 3 * * *", '
+    'tz="Europe/Berlin") of onejob, or a cron library.'
 )
