@@ -27,6 +27,10 @@ class Locking:
         self._services, self._random = services, random
         self._waiters = Waiters()
 
+    def after_fork(self) -> None:
+        """Forget, in a forked child, who waits in its parent."""
+        self._waiters.after_fork()
+
     def lock(
         self,
         name: str,

@@ -65,6 +65,10 @@ class Waiters:
     """Who waits for which lock in this process: a release wakes the one that has waited longest."""
 
     def __init__(self) -> None:
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Begin with nobody, also in a forked child: who waited or asked is a thread elsewhere."""
         self._wakers: dict[str, list[Callable[[], object]]] = {}
         self._lock = threading.Lock()
         self.turn = threading.BoundedSemaphore(ASKING)

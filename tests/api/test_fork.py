@@ -187,3 +187,43 @@ def test_an_app_that_is_never_stopped_gives_its_work_back_at_exit(
     [replica] = app.store.run(views.replicas())
     app.close()
     assert replica.dead_at > 0
+
+
+def test_a_child_of_a_parent_that_asks_for_locks_gets_a_free_one_at_once(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    """Turns to ask that threads of the parent have at the fork are free in the child."""
+    body = """
+        with app.lock("free", wait="1s"):
+            pass
+        store = app._services().store
+        asked, ask, forked = threading.Semaphore(0), store.run, threading.Event()
+
+        def slow(command):
+            asked.release()
+            forked.wait(20)
+            return ask(command)
+
+        def hold(name):
+            with app.lock(name, wait="20s"):
+                pass
+
+        store.run = slow
+        threads = [threading.Thread(target=hold, args=(name,)) for name in "abc"]
+        for thread in threads:
+            thread.start()
+        asked.acquire(), asked.acquire()
+        child = os.fork()
+        if child == 0:
+            begun = time.monotonic()
+            with app.lock("free", wait="10s"):
+                print(f"after {time.monotonic() - begun < 5}", flush=True)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        forked.set()
+        for thread in threads:
+            thread.join()
+        app.close()
+    """
+
+    assert run(tmp_path, body, sqlite_url, "onejob").split("\n")[:2] == ["after True", "0"]
