@@ -50,7 +50,8 @@ def refused(resource: str, token: Token, known: Token | None) -> StaleToken | Us
     if known is not None and known > token:
         return StaleToken(f"resource {resource!r}", mine=token, current=known)
     return UsageError(
-        f"token={token!r} is far above all that this store gives out. Give lease.token, or run.token."
+        f"token={token!r} is far above all that this store gives out. Give lease.token, or "
+        "run.token."
     )
 
 

@@ -3,7 +3,8 @@
 A holder sends its fencing token in the header ``Fencing-Token``; the highest one that has come for
 a resource is kept in the store. In the order of the answers:
 
-* 400 where the header is no token, or one that the store cannot have given out; 428 where it is missing and ``required``;
+* 400 where the header is no token, or one that the store cannot have given out, 428 where it is
+  missing and ``required``;
 * 400 where a function of the path gives no name for it: too long, or with what no name may have;
 * 409 where a higher token has come for this resource before, with that token in the body;
 * 503 where the store does not answer: a request that cannot be checked is not let through.
