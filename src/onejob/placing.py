@@ -26,6 +26,7 @@ from onejob.schedule import (
     CatchUpOption,
     OverlapOption,
     ScheduleOptions,
+    check_jitter,
     cron,
     encoded,
     every,
@@ -110,6 +111,8 @@ def wanted(
         policy_text = _policy_text(options)
     except TypeError:  # a rule of a type that cannot even be looked up: said by its own check
         policy_text = as_json(policy_stored(options.policy()))
+    if jitter is not None:
+        check_jitter(timing, options.policy())
     timing_text = _timing_text(timing)
     arguments = encoded(found, args)
     return Wanted(
@@ -140,7 +143,10 @@ def wanted_many(
         try:
             one = wanted(jobs, declared, **item)
         except TypeError as error:
-            raise UsageError(f"{item!r} does not fit put: {error}.") from None
+            why = str(error).replace("wanted()", "put()")
+            raise UsageError(
+                f"{item!r} does not fit put: {why}. Give the arguments of put by their names."
+            ) from None
         if one.name in found:
             raise UsageError(f"schedule {one.name!r} comes twice. Give each a name of its own.")
         found[one.name] = one

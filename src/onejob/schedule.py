@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 from zoneinfo import ZoneInfo
 
 from onejob.commands.command import as_json
@@ -23,6 +23,9 @@ from onejob.counts import check_count
 from onejob.errors import UsageError
 from onejob.job import Job
 from onejob.runtime.settings import Declared
+
+#: Most runs that one tick may be asked to make.
+CATCH_UP_MOST: Final = 10_000
 
 CatchUpOption: TypeAlias = Literal["latest", "all", "none"]
 OverlapOption: TypeAlias = Literal["skip", "queue", "allow", "cancel"]
@@ -50,7 +53,7 @@ class ScheduleOptions:
         late, jitter = self.max_lateness, self.jitter
         return Policy(
             catch_up=CatchUp(self.catch_up),
-            catch_up_cap=check_count(self.catch_up_cap, what="catch_up_cap"),
+            catch_up_cap=check_count(self.catch_up_cap, what="catch_up_cap", most=CATCH_UP_MOST),
             max_lateness=None if late is None else duration(late, what="max_lateness"),
             overlap=Overlap(self.overlap),
             jitter=Span(0) if jitter is None else duration(jitter, what="jitter"),
@@ -72,12 +75,24 @@ def every(interval: Duration, anchor: datetime | None) -> Every:
     return Every(span, Instant(0) if anchor is None else instant(anchor, what="anchor"))
 
 
+def check_jitter(timing: Timing, policy: Policy) -> None:
+    """Refuse one by which a schedule stands in its own way."""
+    waits = policy.overlap in (Overlap.SKIP, Overlap.CANCEL)
+    if waits and isinstance(timing, Every) and policy.jitter > timing.interval:
+        raise UsageError(
+            f"jitter={policy.jitter // SECOND} s is longer than the interval, "
+            f"{timing.interval // SECOND} s: a run that waits for its time would be in the way of "
+            "all that follow. Give a jitter no longer than the interval."
+        )
+
+
 def declare(job: Job[Any, Any, Any], timing: Timing, options: ScheduleOptions) -> Declared:
     """Return the schedule that fires ``job``, under the job's name.
 
     Its arguments are checked now: a fire time is no moment to find out that they do not fit.
     """
     policy = options.policy()
+    check_jitter(timing, policy)
     args = encoded(job, options.args)
     timing_text, policy_text = as_json(stored(timing)), as_json(policy_stored(policy))
     target = job.options.target()

@@ -43,6 +43,9 @@ def report(app: App) -> Any:
         ({"every": "5m", "overlap": "never"}, "overlap"),
         ({"every": "5m", "jitter": "-1s"}, "jitter"),
         ({"every": "5m", "jitter": ["1s"]}, "jitter"),
+        ({"every": "1s", "jitter": "1h"}, "no longer than the interval"),
+        ({"every": "1s", "jitter": "2s", "overlap": "cancel"}, "no longer than the interval"),
+        ({"every": "5m", "catch_up": "all", "catch_up_cap": 10**30}, "1 to 10,000"),
         ({"every": "5m", "args": {"tennant": 1}}, "tennant"),
         ({"every": "5m", "args": {"tenant": "one"}}, r"args\.tenant"),
         ({"every": "5m", "job": "unheard of"}, "no job of this App"),
@@ -225,7 +228,7 @@ def test_many_are_put_together_and_listed_a_page_at_a_time(app: App, report: Any
     ("items", "match"),
     [
         ([{"name": "a", "job": "report", "every": "1h"}] * 2, "comes twice"),
-        ([{"name": "a", "job": "report", "evry": "1h"}], "does not fit put"),
+        ([{"name": "a", "job": "report", "evry": "1h"}], r"put\(\) got .*by their names"),
         (["a"], "by name"),
     ],
 )

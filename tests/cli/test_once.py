@@ -124,6 +124,7 @@ def test_how_a_program_ends_is_our_exit_code(sqlite_shop: Shop) -> None:
 
     assert killed == (137, "", "")
     assert missing[0] == forbidden[0] == 127
+    assert "its path, or its name if it is on PATH" in missing[2]
     assert told(missing[2])["ran"] is False
     assert "no-such-program" in missing[2].splitlines()[0]
     assert [row(shop, key).state for key in "12"] == ["free", "free"]

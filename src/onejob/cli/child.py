@@ -106,7 +106,9 @@ class Child:
                 command, env=environment, process_group=None if self._at_terminal else 0
             )
         except (OSError, ValueError) as error:
-            raise CannotStart(str(error)) from error
+            raise CannotStart(
+                f"{error}. Give an executable program: its path, or its name if it is on PATH."
+            ) from error
         self._process = process
         quarry = Quarry(process.pid, group=not self._at_terminal)
         if self.asked_to_end:
