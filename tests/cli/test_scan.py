@@ -28,7 +28,7 @@ def test_a_baseline_lets_known_ones_pass_and_names_the_new_one(tmp_path: Path) -
         "from apscheduler.schedulers.background import BackgroundScheduler\n"
         "from onejob import App\n"
         "app, s = App('sqlite:///x.db'), BackgroundScheduler()\n"
-        f"@app.guard\ndef job_number_0(): ...\n{jobs}"
+        f"@app.once_per('day')\ndef job_number_0(): ...\n{jobs}"
     )
 
     first = run(".", "--fail-on", "unguarded", at=tmp_path)
