@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -229,3 +229,35 @@ def test_many_whose_wait_ends_together_ask_two_at_a_time(
 
     assert len(refusals) == 60
     assert most[0] <= 4
+
+
+def test_a_block_that_outlives_the_app_gives_its_lock_back_all_the_same(
+    app_of: Callable[[], App],
+) -> None:
+    """C01: close(), or the interpreter's end, has ended the threads that a loop asks by."""
+    app, other = app_of(), app_of()
+
+    async def outlive() -> None:
+        async with app.lock("x", ttl="30s", wait="1s"):
+            await asyncio.to_thread(app.close)
+
+    asyncio.run(outlive())
+
+    assert not taken(other, "x")
+    with other.lock("x", ttl="30s", wait="5s"):
+        pass
+
+
+@pytest.fixture
+def app_of(sqlite_url: str) -> Iterator[Callable[[], App]]:
+    """Makes Apps on one store, as of several processes."""
+    apps: list[App] = []
+
+    def made() -> App:
+        apps.append(App(sqlite_url))
+        return apps[-1]
+
+    made().store.init()  # type: ignore[attr-defined]
+    yield made
+    for app in apps:
+        app.close()

@@ -16,6 +16,9 @@ from onejob.stores.protocol import AsyncWithin, Store, Within
 
 T = TypeVar("T")
 
+#: How a pool says that it takes no more, and has not taken this.
+_ENDED = "cannot schedule new futures after"
+
 
 class ThreadedStore:
     """A store as a loop sees it. ``threads`` bounds how many commands run at once."""
@@ -38,7 +41,14 @@ class ThreadedStore:
                 answer = rows if statement.answers else answer
             return command.decode(answer)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self.store.run, command, within)
+        try:
+            carried = loop.run_in_executor(self._threads, self.store.run, command, within)
+        except RuntimeError as error:
+            if not str(error).startswith(_ENDED):
+                raise
+            # Closed, or the interpreter ends: what is left is given back, and from here.
+            return self.store.run(command, within)
+        return await carried
 
     def close(self) -> None:
         """Let running commands end, then stop the threads."""
