@@ -100,6 +100,18 @@ def test_a_schedule_is_late_broken_or_orphaned_and_says_which() -> None:
     assert check.detail.endswith("if it has gone from your code: onejob schedules delete orphan")
 
 
+def test_a_schedule_that_is_data_is_not_looked_for_in_the_code() -> None:
+    check = checks.schedules(
+        (replace(IN_TIME, name="report-42", job="report", dynamic=1, declared=0),)
+    )
+
+    assert not check.ok
+    assert check.detail == (
+        "no live replica has the job of report-42. Start a replica that has its job, report, or, "
+        "if it is wanted no more: onejob schedules delete report-42"
+    )
+
+
 def test_a_paused_schedule_is_neither_late_nor_orphaned() -> None:
     paused = replace(IN_TIME, paused=1, declared=0, next_fire=NOW - 5 * MINUTE)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import getpass
-import os
 import json
+import os
 import socket
 
 import click

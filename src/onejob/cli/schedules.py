@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from onejob.cli import guarded
 from onejob.cli.failure import USAGE, Failure
+from onejob.cli.guarded import Guarded
 from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import data, document, remark, table
 from onejob.cli.text import clean, span, utc, when
@@ -18,8 +20,12 @@ from onejob.commands.command import Command
 from onejob.commands.views import ScheduleView
 from onejob.core.names import check_name
 from onejob.core.time import SECOND
+from onejob.errors import UnsupportedByStore
 from onejob.pausing import delete, pause, resume
 from onejob.steps import Steps, carry
+
+if TYPE_CHECKING:
+    from onejob.cli.invocation import AnyStore
 
 #: Schedules read by one command.
 PAGE = 1_000
@@ -31,17 +37,21 @@ PAGE = 1_000
 @store_options
 @click.pass_context
 def command(ctx: click.Context, invocation: Invocation, prefix: str, job: str) -> None:
-    """List schedules; pause, resume, trigger or delete one."""
+    """List schedules; pause, resume, trigger or delete one.
+
+    guarded: another library's scheduler fires it, and its ticks are claimed here.
+    """
     if ctx.invoked_subcommand is not None:
         return
     for what, name in (("prefix", prefix), ("job", job)):
         if name:
             check_name(name, what=what)
     with invocation.store() as store:
-        found = every_schedule(store.run, prefix, job)
+        others = [] if job else guarded.known(store, prefix)
+        found = _kept(store, others, prefix, job)
     if invocation.as_json:
-        document([as_json(schedule) for schedule in found])
-    elif found:
+        document([*map(as_json, found), *map(guarded.as_json, others)])
+    elif found or others:
         table(
             ("NAME", "FIRES", "STATE", "LAST", "NEXT", "LATENESS", "DECLARED BY", "MISSED"),
             [
@@ -56,15 +66,16 @@ def command(ctx: click.Context, invocation: Invocation, prefix: str, job: str) -
                     schedule.missed or "",
                 )
                 for schedule in found
-            ],
+            ]
+            + [guarded.cells(other) for other in others],
         )
         for schedule in found:
             if schedule.broken:
                 remark(f"{schedule.name} is broken: {schedule.broken}")
     else:
         remark(
-            "No schedules. They appear when a replica that declares one starts, or with "
-            "app.schedules.put."
+            "No schedules. They appear when a replica that declares one starts, with "
+            "app.schedules.put, or when a guarded scheduler has its first tick."
         )
 
 
@@ -140,6 +151,16 @@ def _known(name: str) -> Iterator[None]:
         raise Failure(
             f"no schedule {name!r} in the store. See: onejob schedules", code=USAGE
         ) from error
+
+
+def _kept(store: AnyStore, others: list[Guarded], prefix: str, job: str) -> list[ScheduleView]:
+    """Read onejob's own schedules; none where the store keeps guarded ones alone."""
+    try:
+        return every_schedule(store.run, prefix, job)
+    except UnsupportedByStore:
+        if others:
+            return []
+        raise
 
 
 def every_schedule(

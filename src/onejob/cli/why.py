@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onejob.cli import claim_story, story, tick_table
-from onejob.cli.failure import FINDINGS, Failure
+from onejob.cli import claim_story, guarded, story, tick_table
+from onejob.cli.failure import FINDINGS, USAGE, Failure
 from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import data, document, remark
 from onejob.cli.story import Evidence, Story, Told
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: How many ticks and runs are looked through for one instant.
 LOOKED_AT_MAX = 1_000
 
+#: How many names a sentence lists.
+NAMED_MAX = 5
+
 
 @click.command("why")
 @click.argument("name", metavar="JOB|SCHEDULE")
@@ -46,9 +49,9 @@ def command(
     """Tell the story of one run or fire time; without TIME or RUN, of the latest.
 
     TIME is an instant such as 2026-03-29T01:00:00Z, RUN the id of a run, or its key. Knows the
-    periods and keys of `once` and once_per too, and the ticks of a guarded scheduler. Below the
-    story of the latest, one row for each fire time that was expected: who claimed it, who lost it,
-    what became of it.
+    periods and keys of `once` and once_per too, and the ticks of a guarded scheduler, by the id
+    or function that you gave it. Below the story of the latest, one row for each fire time that
+    was expected: who claimed it, who lost it, what became of it.
     """
     check_name(name, what="name")
     asked = None
@@ -93,11 +96,30 @@ def _found(
         if schedule is not None and asked is not None:
             ticks = tick_table.read_schedule(store, schedule, asked)
         return _find(store, name, which, schedule, ticks), ticks
-    except (Failure, UsageError, UnsupportedByStore):
+    except (Failure, UsageError, UnsupportedByStore) as error:
         claimed = claim_story.find(store, name, which)
+        if claimed is None and (full := _in_full(store, name)):
+            name, claimed = full, claim_story.find(store, full, which)
+        if claimed is None and isinstance(error, UnsupportedByStore):
+            what = f"{clean(name)} {clean(which)}" if which else clean(name)
+            raise Failure(
+                f"nothing is known of {what}. Runs and schedules are not kept in this store, and "
+                "no period, key or guarded tick is called so. See: onejob schedules",
+                code=FINDINGS,
+            ) from error
         if claimed is None:
             raise
         return claimed, tick_table.read_claims(store, name, asked) if asked else ()
+
+
+def _in_full(store: AnyStore, name: str) -> str:
+    """Return the one guarded schedule that its user calls so, "" where there is none."""
+    names = guarded.called(store, name)
+    if len(names) > 1:
+        told = ", ".join(repr(clean(each)) for each in names[:NAMED_MAX])
+        more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+        raise Failure(f"{clean(name)} may be any of {told}{more}. Say which.", code=USAGE)
+    return names[0] if names else ""
 
 
 def _find(
