@@ -41,6 +41,7 @@ def command(invocation: Invocation) -> None:
                 )
                 for replica in found
             ],
+            spare=("VERSION", "NAME", "STARTED", "RUNNING", "HOST"),
         )
     else:
         remark("No replicas. Start one: onejob worker MODULE:APP, or app.start() in your web app")

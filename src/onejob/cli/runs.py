@@ -77,6 +77,8 @@ def command(
                 for run in found
             ],
             whole=bool(key),
+            spare=("ATTEMPT", "TOOK", "STARTED", "NOTE", "JOB"),
+            prose=("NOTE",),
         )
         if len(found) == limit:
             remark(f"The newest {limit}; --limit shows more, --job and --state show fewer.")

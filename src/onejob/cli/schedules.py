@@ -68,6 +68,7 @@ def command(ctx: click.Context, invocation: Invocation, prefix: str, job: str) -
                 for schedule in found
             ]
             + [guarded.cells(other) for other in others],
+            spare=("DECLARED BY", "LATENESS", "MISSED", "LAST"),
         )
         for schedule in found:
             if schedule.broken:

@@ -104,6 +104,8 @@ def show(found: Sequence[Tick]) -> None:
             for tick in found
         ],
         whole=True,
+        spare=("TOOK", "STARTED", "LOST BY", "NOTE"),
+        prose=("LOST BY", "NOTE"),
     )
 
 
