@@ -27,7 +27,7 @@ from onejob.commands.command import Command
 from onejob.core import hold
 from onejob.core.hold import Grip, Standing
 from onejob.core.time import SECOND, Instant, Span, moment
-from onejob.errors import NotAcquired
+from onejob.errors import NotAcquired, SchemaMismatch, UsageError
 from onejob.runtime.held import Held
 from onejob.runtime.listener import Listener
 from onejob.services import Services
@@ -149,6 +149,15 @@ class Asking:
         """Return what takes this one from among those who wait."""
         return leases.give_up(self._services.app, self.wanted.name, owner=self.owner)
 
+    def undo(self, *, insist: bool) -> None:
+        """Have given back what this one may have been given, and will never know of.
+
+        From the renewer's thread. ``insist``: the question may arrive after what undoes it.
+        """
+        services, wanted = self._services, self.wanted
+        undo = leases.undo(services.app, wanted.name, owner=self.owner)
+        services.renewer.release_later(undo, ttl=wanted.ttl, insist=insist)
+
     def tidy(self) -> Command[int] | None:
         """Return, once in a while, what forgets names that nobody uses: each new one may come to
         stay, and there need be no replica that purges."""
@@ -238,9 +247,24 @@ def _asked(asking: Asking, services: Services, waiters: Waiters) -> Held | Span:
 
 
 def _answer(asking: Asking, services: Services) -> Held | Span:
-    while (answer := asking.answered(services.run()(asking.ask()))) == 0:
-        pass
-    return answer
+    while True:
+        question = asking.ask()
+        with _undone(asking):
+            standing = services.run()(question)
+        if (answer := asking.answered(standing)) != 0:
+            return answer
+
+
+@contextmanager
+def _undone(asking: Asking) -> Iterator[None]:
+    """Undo a question that ends without an answer: it may have been carried out."""
+    try:
+        yield
+    except (UsageError, SchemaMismatch, asyncio.CancelledError):
+        raise
+    except BaseException:
+        asking.undo(insist=True)
+        raise
 
 
 async def atake(asking: Asking, services: Services, waiters: Waiters) -> Held:
@@ -273,24 +297,25 @@ async def _aasked(asking: Asking, services: Services) -> Held | Span:
     while True:
         question = asyncio.ensure_future(services.arun()(asking.ask()))
         try:
-            answer = asking.answered(await asyncio.shield(question))
+            with _undone(asking):
+                standing = await asyncio.shield(question)
         except asyncio.CancelledError:
-            question.add_done_callback(partial(_give_back, asking, services))
+            question.add_done_callback(partial(_give_back, asking))
             raise
+        answer = asking.answered(standing)
         if answer != 0:
             return answer
 
 
-def _give_back(
-    asking: Asking, services: Services, question: asyncio.Future[Standing | None]
-) -> None:
-    """Release what was given to one who had been cancelled."""
+def _give_back(asking: Asking, question: asyncio.Future[Standing | None]) -> None:
+    """Give back what was given to one who had been cancelled."""
     if question.cancelled() or question.exception() is not None:
+        # Its thread goes on all the same.
+        asking.undo(insist=True)
         return
     standing = question.result()
     if standing is not None and standing.owner == asking.owner:
-        release = leases.release(asking.held(standing).grip)
-        services.renewer.release_later(release, ttl=asking.wanted.ttl)
+        asking.undo(insist=False)
 
 
 def refused(wanted: Wanted, standing: Standing | None) -> NotAcquired:

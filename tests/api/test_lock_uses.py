@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from onejob import App, AsyncLease, Lease, LeaseLost, NotAcquired, UsageError
+from onejob import App, AsyncLease, Lease, LeaseLost, NotAcquired, StoreUnavailable, UsageError
 
 
 @pytest.fixture
@@ -261,3 +261,84 @@ def app_of(sqlite_url: str) -> Iterator[Callable[[], App]]:
     yield made
     for app in apps:
         app.close()
+
+
+@pytest.mark.parametrize("trouble", [KeyboardInterrupt, StoreUnavailable])
+def test_a_lock_whose_acquisition_was_never_answered_is_given_back(
+    app: App, monkeypatch: pytest.MonkeyPatch, trouble: type[BaseException]
+) -> None:
+    """C01: the store has given it, to nobody: its minimum would keep everybody out for nothing."""
+    deaf(app, monkeypatch, trouble)
+
+    with pytest.raises(trouble), app.lock("x", ttl="30s", at_least="10m"):
+        raise AssertionError("nobody has told it so")
+
+    soon(lambda: free(app, "x"))
+
+
+def test_so_it_is_in_a_loop(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    deaf(app, monkeypatch, StoreUnavailable)
+
+    async def acquire() -> None:
+        async with app.lock("x", ttl="30s", at_least="10m"):
+            raise AssertionError("nobody has told it so")
+
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(acquire())
+
+    soon(lambda: free(app, "x"))
+
+
+def test_one_who_is_cancelled_while_acquiring_keeps_no_minimum(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C01: what it was given all the same it has not used."""
+    store = app.store
+    ran = store.run
+
+    def slow(command: Any, within: Any = None) -> Any:
+        answer = ran(command, within)
+        if command.name == "lease_acquire":
+            time.sleep(0.2)
+        return answer
+
+    monkeypatch.setattr(store, "run", slow)
+
+    async def acquire() -> None:
+        async with asyncio.timeout(0.1), app.lock("x", ttl="30s", at_least="10m"):
+            raise AssertionError("it had no time left")
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(acquire())
+
+    soon(lambda: free(app, "x"))
+
+
+def free(app: App, name: str) -> bool:
+    try:
+        with app.lock(name):
+            return True
+    except NotAcquired:
+        return False
+
+
+def deaf(app: App, monkeypatch: pytest.MonkeyPatch, trouble: type[BaseException]) -> None:
+    """Lose the reply to the one question that takes the lock: once it has been carried out."""
+    store: Any = app.store
+    ran = store.run
+
+    def heard(command: Any, within: Any = None) -> Any:
+        answer = ran(command, within)
+        if command.name == "lease_acquire" and answer is not None:
+            monkeypatch.setattr(store, "run", ran)
+            raise trouble("store", "the reply was lost")
+        return answer
+
+    monkeypatch.setattr(store, "run", heard)
+
+
+def soon(claim: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 10
+    while not claim():
+        assert time.monotonic() < ends
+        time.sleep(0.01)

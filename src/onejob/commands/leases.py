@@ -96,6 +96,16 @@ def release(grip: Grip, *, now: int | None = None) -> Command[bool]:
     return Command("lease_release", {**asdict(grip), "now": now}, found, repeatable=True)
 
 
+def undo(scope: str, name: str, *, owner: str, now: int | None = None) -> Command[bool]:
+    """Free a lock whose acquisition was never answered, so that nobody works under it.
+
+    Its minimum is not kept: nothing ran. False: ``owner`` does not have it (yet, where the question
+    is still on its way).
+    """
+    parameters: Parameters = {"scope": scope, "name": name, "owner": owner, "now": now}
+    return Command("lease_undo", parameters, found, repeatable=True)
+
+
 def give_up(scope: str, name: str, *, owner: str) -> Command[bool]:
     """Wait no longer for a lock. False: it did not wait."""
     parameters: Parameters = {"scope": scope, "name": name, "owner": owner}

@@ -68,6 +68,7 @@ class _Debt:
     at: int
     until: int
     pause: int
+    insist: bool
 
 
 class Renewer:
@@ -110,11 +111,14 @@ class Renewer:
             self._lose(held, why)
             self._begin(held.renew_at, held.deadline)
 
-    def release_later(self, command: Command[Any], *, ttl: Span) -> None:
-        """Send a release until it is answered, for one lease: after that it has lapsed anyway."""
+    def release_later(self, command: Command[Any], *, ttl: Span, insist: bool = False) -> None:
+        """Send a release until it is answered, for one lease: after that it has lapsed anyway.
+
+        ``insist``: until something was released, for what may not have arrived there yet.
+        """
         with self._changed:
             now = self._clock.now()
-            self._debts.append(_Debt(command, now, now + ttl, ttl // 12))
+            self._debts.append(_Debt(command, now, now + ttl, ttl // 12, insist))
             self._begin(now, now + NAP)
 
     def close(self) -> None:
@@ -233,15 +237,18 @@ class Renewer:
             due = [debt for debt in self._debts if debt.at <= now]
         for debt in due:
             try:
-                line.run(debt.command, patience=rules.renew_every(Span(12 * debt.pause)))
-                paid = True
+                answer = line.run(debt.command, patience=rules.renew_every(Span(12 * debt.pause)))
+                paid, failed = bool(answer) or not debt.insist, False
             except Exception as error:  # noqa: BLE001 - tried again, up to its end
                 self._trouble("release", error)
-                paid = False
+                paid, failed = False, True
             with self._changed:
                 debt.at = self._clock.now() + debt.pause
                 if paid or debt.at >= debt.until:
                     self._debts.remove(debt)
+            if failed:
+                # However many there are, renewals come in between: the store may be slow to fail.
+                return
 
     def _trouble(self, doing: str, error: Exception) -> None:
         if isinstance(error, StoreError):

@@ -141,6 +141,16 @@ lease.owner, lease.expires, lease.changed = '', math.max(now, lease.hold_until),
 write(lease)
 return {{lease.name}}
 
+-- name: lease_undo
+-- By the owner alone, who was never told a token; and at once, since nothing ran.
+local lease = read(given.scope, given.name)
+if lease.token == 0 or lease.owner ~= given.owner then
+  return {}
+end
+lease.owner, lease.hold_until, lease.expires, lease.changed = '', 0, now, now
+write(lease)
+return {{lease.name}}
+
 -- name: lease_give_up
 local lease = {scope = given.scope, name = given.name}
 return redis.call('ZREM', waiters(lease), given.owner) == 1 and {{given.name}} or {}

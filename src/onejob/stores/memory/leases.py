@@ -93,6 +93,15 @@ def lease_release(
     return [(name,)]
 
 
+def lease_undo(tables: Tables, now: int, *, scope: str, name: str, owner: str) -> Rows:
+    """Free what its owner was never told of having."""
+    lease = tables.leases.get((scope, name))
+    if lease is None or lease.owner != owner:
+        return []
+    lease.owner, lease.hold_until, lease.expires, lease.changed = "", 0, now, now
+    return [(name,)]
+
+
 def lease_fence(
     tables: Tables, now: int, *, scope: str, name: str, token: int, owner: str, idle_limit: int
 ) -> Rows:

@@ -145,6 +145,7 @@ class LeaseProgram:
                 renew,
                 lambda world: leases.release(world.grip(numbers[0]), now=now),
                 lambda world: leases.release(world.grip(numbers[0]), now=now),
+                lambda world: leases.undo("shop", name, owner=f"owner-{numbers[0] % 20}", now=now),
                 lambda world: leases.give_up("shop", name, owner=f"owner-{numbers[0] % 20}"),
                 break_,
             ]

@@ -254,6 +254,21 @@ def test_a_minimum_outlives_a_holder_that_died_or_renews_for_less(run: Run) -> N
     assert asked(run, "b", now=NOW + minimum).owner == "b"
 
 
+def test_what_nobody_was_told_of_having_is_freed_by_its_owner_alone(run: Run) -> None:
+    """Its minimum is for what has run, and nothing has."""
+    grip = taken(run, at_least=Span(5 * SECOND))
+    assert not run(leases.undo("shop", "nightly", owner="b", now=NOW))
+    assert not run(leases.undo("shop", "other", owner="a", now=NOW))
+    assert not run(leases.undo("bank", "nightly", owner="a", now=NOW))
+    assert asked(run, "b").owner == "a"
+
+    assert run(leases.undo("shop", "nightly", owner="a", now=NOW + SECOND))
+
+    assert not run(leases.undo("shop", "nightly", owner="a", now=NOW + SECOND))
+    assert not run(leases.renew([(grip, TTL)], now=NOW + SECOND))
+    assert taken(run, "b", now=NOW + SECOND).token > grip.token
+
+
 def test_the_same_name_of_two_apps_is_two_locks(run: Run) -> None:
     """C21, C26"""
     taken(run, "a", scope="shop")

@@ -137,6 +137,21 @@ RETURNING name,
                              WHERE scope = :scope AND name = :name AND until > {now})
                THEN pg_notify('{schema}lock', '') END
 
+-- name: lease_undo
+-- By the owner alone, who was never told a token; and at once, since nothing ran.
+UPDATE {schema}lease
+   SET owner = '',
+       hold_until = 0,
+       expires = {now},
+       changed = {now}
+ WHERE scope = :scope
+   AND name = :name
+   AND owner = :owner
+RETURNING name,
+          CASE WHEN EXISTS (SELECT 1 FROM {schema}waiter
+                             WHERE scope = :scope AND name = :name AND until > {now})
+               THEN pg_notify('{schema}lock', '') END
+
 -- name: lease_fence
 -- The lock outlives the statement: until the caller's transaction ends nobody takes the lock over.
 -- KEY SHARE, not NO KEY UPDATE: it keeps a takeover's FOR UPDATE out and lets our own renewals in.

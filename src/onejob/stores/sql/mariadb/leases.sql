@@ -219,6 +219,25 @@ UPDATE {schema}lease
    AND token = :token
    AND owner = :owner
 
+-- name: lease_undo
+-- why: no RETURNING: read under the guard and locked, then written; and no notifications
+-- answer
+SELECT CONVERT(name USING utf8mb4)
+  FROM {schema}lease
+ WHERE scope = :scope
+   AND name = :name
+   AND owner = :owner
+   FOR UPDATE
+-- then
+UPDATE {schema}lease
+   SET owner = '',
+       hold_until = 0,
+       expires = {now},
+       changed = {now}
+ WHERE scope = :scope
+   AND name = :name
+   AND owner = :owner
+
 -- name: lease_give_up
 -- why: no RETURNING
 -- answer

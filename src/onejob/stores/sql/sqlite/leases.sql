@@ -111,6 +111,18 @@ UPDATE {schema}lease
    AND owner IN (:owner, '')
 RETURNING name
 
+-- name: lease_undo
+-- why: no notifications
+UPDATE {schema}lease
+   SET owner = '',
+       hold_until = 0,
+       expires = {now},
+       changed = {now}
+ WHERE scope = :scope
+   AND name = :name
+   AND owner = :owner
+RETURNING name
+
 -- name: lease_fence
 -- why: no row locks. A write, even one that changes nothing, takes the one write lock to the end of
 -- the transaction; how long it may be held is bounded by the caller (there is no server to end it).
