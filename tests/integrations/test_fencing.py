@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -29,8 +31,6 @@ async def service(scope: Any, receive: Any, send: Any) -> None:
 
 
 def asked(fence: ASGIFence, token: str | None, path: str = "/export") -> httpx.Response:
-    import asyncio
-
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(app=fence)  # type: ignore[arg-type]
         headers = {} if token is None else {HEADER: token}
@@ -180,3 +180,58 @@ def test_a_path_names_the_same_resource_behind_either_middleware(app: App) -> No
     assert asked_by_wsgi(fence, older, "/docs/gr\u00f6\u00dfe") == "409 Conflict"
     assert asked_by_wsgi(fence, older, "/gr\u00f6\u00dfe", mounted="/docs") == "409 Conflict"
     assert asked_by_wsgi(fence, newer, "/docs/gr\u00f6\u00dfe") == "204 No Content"
+
+
+@pytest.mark.parametrize("path", ["/a\0b", "/" + "x" * 3_000, "/ends in space ", "/\udcff", ""])
+def test_a_path_that_gives_no_name_is_refused(app: App, path: str) -> None:
+    """A bad request, and no error of a driver's."""
+    fence = WSGIFence(wsgi_service, app, resource=lambda path: path)
+    asgi = ASGIFence(service, app, resource=lambda path: path)
+
+    assert asked_by_wsgi(fence, 7, path) == "400 Bad Request"
+    [answer, *_] = connected(asgi, "http", 7, path=path)
+    assert answer["status"] == 400
+
+
+def connected(
+    fence: ASGIFence, kind: str, token: int | None, *, path: str = "/export", denials: bool = False
+) -> list[dict[str, Any]]:
+    """Return what an ASGI server is sent for such a connection."""
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": f"{kind}.connect"}
+
+    scope = {
+        "type": kind,
+        "path": path,
+        "headers": [] if token is None else [(b"fencing-token", str(token).encode())],
+        "extensions": {"websocket.http.response": {}} if denials else {},
+    }
+    asyncio.run(fence(scope, receive, send))
+    return sent
+
+
+async def any_service(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "reached"})
+
+
+def test_a_websocket_is_fenced_when_it_is_opened(app: App) -> None:
+    """C09: what is written through it would pass every check otherwise."""
+    fence = ASGIFence(any_service, app, resource="export")
+
+    assert connected(fence, "websocket", 9) == [{"type": "reached"}]
+    assert connected(fence, "websocket", 8)[0]["type"] == "websocket.close"
+    assert connected(fence, "websocket", None)[0]["type"] == "websocket.close"
+    start, body = connected(fence, "websocket", 8, denials=True)
+    assert (start["type"], start["status"]) == ("websocket.http.response.start", 409)
+    assert json.loads(body["body"])["current"] == 9
+
+
+def test_a_lifespan_is_no_request(app: App) -> None:
+    fence = ASGIFence(any_service, app, resource="export")
+
+    assert connected(fence, "lifespan", None) == [{"type": "reached"}]

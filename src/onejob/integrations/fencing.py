@@ -12,6 +12,8 @@ a resource is kept in the store. In the order of the answers:
 This stops every request that arrives after the new holder has been seen. One that is already past
 the fence goes on: where that matters, call ``app.fence`` again in the transaction that writes.
 
+A websocket is judged once, as the request that opens it; what is sent through it later is not.
+
 A ``resource`` that is a function is given the URL's path as text, whole: with what the service is
 mounted at, so that it names the same one behind either middleware.
 """
@@ -21,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
@@ -38,8 +40,11 @@ HEADER: Final = "Fencing-Token"
 _TOKEN = re.compile(r"[1-9]\d{0,18}")
 #: The check is one statement; nothing of ours stays open.
 _IDLE: Final = Span(5 * SECOND)
+#: A websocket is closed for a policy of ours.
+_POLICY: Final = 1008
 
 Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = dict[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
 ASGIApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -121,7 +126,7 @@ class ASGIFence:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on unless it is refused."""
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             await self._service(scope, receive, send)
             return
         wanted = HEADER.lower().encode()
@@ -132,15 +137,25 @@ class ASGIFence:
         if refusal is None:
             await self._service(scope, receive, send)
             return
-        body = refusal.body()
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-        ]
-        await send(
-            {"type": "http.response.start", "status": int(refusal.status), "headers": headers}
-        )
-        await send({"type": "http.response.body", "body": body})
+        for message in _answer(scope, refusal):
+            await send(message)
+
+
+def _answer(scope: Scope, refusal: Refusal) -> Iterator[Message]:
+    kind = "http.response"
+    if scope["type"] == "websocket":
+        kind = "websocket.http.response"
+        if kind not in (scope.get("extensions") or {}):
+            # Before it was accepted, which the server answers by 403.
+            yield {"type": "websocket.close", "code": _POLICY, "reason": refusal.status.phrase}
+            return
+    body = refusal.body()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    yield {"type": f"{kind}.start", "status": int(refusal.status), "headers": headers}
+    yield {"type": f"{kind}.body", "body": body}
 
 
 class WSGIFence:
