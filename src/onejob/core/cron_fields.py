@@ -147,8 +147,9 @@ def _split(expression: str) -> list[str]:
         return _shortcut(text).split()
     words = text.upper().split()
     if len(words) not in (5, 6):
+        count = f"{len(words)} field{'' if len(words) == 1 else 's'}"
         raise UsageError(
-            f"cron {expression!r} has {len(words)} fields, not 5: "
+            f"cron {expression!r} has {count}, not 5: "
             "minute hour day-of-month month day-of-week, as in '0 2 * * *'. "
             "A sixth, for seconds, comes first."
         )
