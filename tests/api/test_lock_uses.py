@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -342,3 +344,25 @@ def soon(claim: Callable[[], bool]) -> None:
     while not claim():
         assert time.monotonic() < ends
         time.sleep(0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_a_block_that_ends_with_the_interpreter_gives_back_and_does_not_hang(
+    request: pytest.FixtureRequest, store: str
+) -> None:
+    """Daemon threads stop wherever they are by then, with whatever they have in their hands."""
+    url = request.getfixturevalue(f"{store}_url")
+    schema = request.getfixturevalue("schema") if store == "postgres" else "onejob"
+    app = App(url, schema=schema)
+    app.store.init()  # type: ignore[attr-defined]
+    program = (
+        "import sys; from onejob import App; app = App(sys.argv[1], schema=sys.argv[2])\n"
+        "def use():\n    with app.lock('x', ttl='30s'): yield 1\n"
+        "using = use(); next(using)"
+    )
+
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", program, url, schema], timeout=20, check=True)
+        assert not taken(app, "x")
+    app.close()

@@ -25,6 +25,7 @@ cannot be given back at once, because the store is away, is given back later
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ class Renewer:
 
     def hold(self, held: Held) -> None:
         """Renew it from now on. Raises where no thread can be begun: then nothing is renewed."""
-        with self._changed:
+        with self._ours():
             self._held[held.owner] = held
             try:
                 self._begin(held.renew_at, held.deadline)
@@ -96,7 +97,7 @@ class Renewer:
 
     def drop(self, held: Held) -> None:
         """Renew it no longer. What was lost by then is still told of, once."""
-        with self._changed:
+        with self._ours():
             if self._held.get(held.owner) is held:
                 if why := held.over(self._clock.now()):
                     self._lose(held, why)
@@ -106,7 +107,7 @@ class Renewer:
 
     def lost(self, held: Held, why: str) -> None:
         """Tell of a loss that came to light after :meth:`drop`."""
-        with self._changed:
+        with self._ours():
             self._held[held.owner] = held
             self._lose(held, why)
             self._begin(held.renew_at, held.deadline)
@@ -116,7 +117,7 @@ class Renewer:
 
         ``insist``: until something was released, for what may not have arrived there yet.
         """
-        with self._changed:
+        with self._ours():
             now = self._clock.now()
             self._debts.append(_Debt(command, now, now + ttl, ttl // 12, insist))
             self._begin(now, now + NAP)
@@ -131,9 +132,21 @@ class Renewer:
             if thread is not threading.current_thread():
                 thread.join(CLOSE_SECONDS)
 
+    def _ours(self) -> threading.Condition:
+        """Return what keeps the two threads from what is held.
+
+        Once the interpreter ends they have stopped wherever they were, perhaps inside of it: nobody
+        else is left, and nobody may wait for them.
+        """
+        if sys.is_finalizing() and self._crew is not None:
+            self._crew, self._changed = None, threading.Condition()
+        return self._changed
+
     def _begin(self, send_at: int, watch_at: int) -> None:
         """Have both threads run, and look at these times at the latest."""
         self._stay_until = self._clock.now() + LINGER
+        if sys.is_finalizing():
+            return  # no thread begins any more
         if self._crew is not None:
             if send_at < self._send_at or watch_at < self._watch_at:
                 self._changed.notify_all()

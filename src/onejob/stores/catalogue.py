@@ -151,7 +151,9 @@ def render(text: str, style: Style, answers: bool = True) -> Step:
     if style == "named":
         return Step(text, answers)
     if style == "pyformat":
-        return Step(_PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")), answers)
+        # By a function: a template is compiled by modules that are gone when the interpreter ends.
+        named = _PARAMETER.sub(lambda match: f"%({match[1]})s", text.replace("%", "%%"))
+        return Step(named, answers)
     names: list[str] = []
     if style == "typed":
         text = _AS_JSON.sub(r"CAST(CAST(\1 AS text) AS jsonb)", text)
