@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
 from cli.conftest import Shop
 from onejob import App, LeaseLost
 from onejob.cli import locks
+from onejob.cli.root import root
 from onejob.commands import views
 
 
@@ -94,3 +96,40 @@ def test_who_breaks_a_lock_has_a_name_even_where_the_machine_knows_none(
     monkeypatch.setattr("os.getuid", lambda: 12345)
 
     assert locks._user() == "uid 12345"
+
+
+def test_why_tells_who_broke_a_lock_from_whom_and_for_what_reason(shop: Shop) -> None:
+    for reason in ("stuck since noon", "again"):
+        with pytest.raises(LeaseLost), shop.app.lock("reindex"):
+            assert shop.invoke("locks", "break", "reindex", "--reason", reason).exit_code == 0
+    holder = shop.app._services().owner
+
+    found = shop.json("why", "reindex")
+
+    assert found["answer"].endswith(": again. Who has it now: onejob locks")
+    assert [event["kind"] for event in found["events"]] == ["lock.broken"] * 2
+    assert found["events"][0]["text"].startswith(f"Taken away from {holder} (token ")
+    assert found["events"][0]["text"].endswith(": stuck since noon")
+    assert "nothing is known" in shop.invoke("why", "reindexing").stderr
+
+
+@pytest.mark.parametrize("store", ["memory", "redis", "mariadb"])
+def test_each_store_tells_the_breaks_of_one_lock_the_latest_first(
+    request: pytest.FixtureRequest, store: str
+) -> None:
+    if store == "memory":
+        app = App("memory://")
+    else:
+        url, schema = (request.getfixturevalue(f"{store}_{what}") for what in ("url", "schema"))
+        assert CliRunner().invoke(root, ["init", "--url", url, "--schema", schema]).exit_code == 0
+        app = App(url, schema=schema)
+    for name, reason in (("reindex", "one"), ("other", "x"), ("reindex", "two")):
+        with pytest.raises(LeaseLost), app.lock(name):
+            app.locks.break_(name, reason=reason)
+
+    told = app.store.run(views.breaks("reindex"))
+    [last] = app.store.run(views.breaks("reindex", limit=1))
+    app.close()
+
+    assert [event.detail.rpartition(": ")[2] for event in told] == ["two", "one"]
+    assert last == told[0]

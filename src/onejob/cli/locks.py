@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import shlex
 import socket
 
 import click
@@ -84,6 +85,7 @@ def break_(invocation: Invocation, name: str, reason: str, scope: str) -> None:
         document(_as_json(after))
     else:
         data(f"{name}: taken away from {lock.holder}; free under token {lock.token}")
+        remark(f"Who broke it, and why, is recorded: onejob why {shlex.quote(name)}")
 
 
 def _scope(found: tuple[Listed, ...], name: str) -> str:

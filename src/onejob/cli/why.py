@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onejob.cli import claim_story, guarded, story, tick_table
+from onejob.cli import claim_story, guarded, lock_story, story, tick_table
 from onejob.cli.failure import FINDINGS, USAGE, Failure
 from onejob.cli.invocation import Invocation, store_options
 from onejob.cli.output import data, document, remark
@@ -100,6 +100,8 @@ def _found(
         claimed = claim_story.find(store, name, which)
         if claimed is None and (full := _in_full(store, name)):
             name, claimed = full, claim_story.find(store, full, which)
+        if claimed is None and which is None:
+            claimed = lock_story.find(store, name)
         if claimed is None and isinstance(error, UnsupportedByStore):
             what = f"{clean(name)} {clean(which)}" if which else clean(name)
             raise Failure(

@@ -200,6 +200,12 @@ def events(
     return Command("view_events", parameters, _events, writes=False, repeatable=True)
 
 
+def breaks(name: str, *, limit: int = 10) -> Command[tuple[EventView, ...]]:
+    """Read who took a lock of this name away from whom, the latest first."""
+    parameters: Parameters = {"name": name, "limit": limit}
+    return Command("view_breaks", parameters, _events, writes=False, repeatable=True)
+
+
 def effects_of(run_id: int, *, limit: int = 1_000) -> Command[tuple[EffectView, ...]]:
     """Read the effects that a run has claimed."""
     parameters: Parameters = {"run_id": run_id, "limit": limit}

@@ -146,6 +146,12 @@ def view_events(
     return [_told(event) for event in told[:limit]]
 
 
+def view_breaks(tables: Tables, now: int, *, name: str, limit: int) -> Rows:
+    """Read who took a lock of this name away from whom, the latest first."""
+    told = [e for e in tables.events if (e.kind, e.key) == ("lock.broken", name)]
+    return [_told(event) for event in reversed(told[-limit:])]
+
+
 def view_ticks(tables: Tables, now: int, *, keys: str) -> Rows:
     """Read the runs that ticks made under these keys, and who lost each."""
     rows: Rows = []

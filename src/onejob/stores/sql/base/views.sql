@@ -127,6 +127,14 @@ SELECT id, at, kind, job, key, run_id, token, replica, schedule, detail
  ORDER BY id
  LIMIT CAST(:limit AS bigint)
 
+-- name: view_breaks
+SELECT id, at, kind, job, key, run_id, token, replica, schedule, detail
+  FROM {schema}event
+ WHERE kind = 'lock.broken'
+   AND key = :name
+ ORDER BY id DESC
+ LIMIT CAST(:limit AS bigint)
+
 -- name: view_effects_of
 SELECT scope, key, state, token, owner, attempt, claimed, error
   FROM {schema}ledger
