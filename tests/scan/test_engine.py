@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onejob.scan import Options, crew, engine, scan, wire
+from onejob.scan import Options, scan, wire
 from onejob.scan.facts import Guard, Note, Trigger
 from onejob.scan.finding import Related, Verdict
 from onejob.scan.ignore import Ignores
@@ -139,56 +139,6 @@ def test_facts_come_back_from_the_wire_as_they_went() -> None:
     )
 
     assert wire.decode(wire.encode([trigger, Note("c", "d")])) == (trigger, Note("c", "d"))
-
-
-@pytest.mark.slow
-def test_a_large_tree_is_shared_out_and_gives_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path, *(f"p{n}/jobs.py" for n in range(40)), text=JOB + "# padding\n" * 40)
-    alone = scan(tmp_path)
-    monkeypatch.setattr(engine, "PARALLEL_BYTES", 1)
-    monkeypatch.setattr(engine, "CHUNK_BYTES", 2_000)
-    monkeypatch.setattr(engine, "_cores", lambda: 2)
-
-    assert scan(tmp_path) == alone
-    assert alone.triggers == 40
-
-
-@pytest.mark.slow
-def test_a_reader_that_dies_costs_one_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, "good.py")
-    write(tmp_path, "bad.py", text="import schedule\n")
-    deadly = (
-        "import os\nfrom onejob.scan import engine\n"
-        "facts = engine.facts_of\n"
-        "engine.facts_of = lambda f: os._exit(3) if f.path == 'bad.py' else facts(f)\n"
-        "engine.serve()\n"
-    )
-    monkeypatch.setattr(crew, "_MAIN", deadly)
-
-    taken = [*crew.read(tmp_path, [["bad.py", "good.py"]], 1)]
-
-    facts = [fact for each in taken for fact in each.facts]
-    assert sum(each.files for each in taken) == 2
-    assert [f.path for f in facts if isinstance(f, Note)] == ["bad.py"]
-    assert [f.path for f in facts if isinstance(f, Trigger)] == ["good.py"]
-
-
-@pytest.mark.slow
-def test_a_reader_imports_nothing_from_the_directory_that_it_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """G01: a repository may hold a json.py of its own."""
-    trap = f"open({str(tmp_path / 'sprung')!r}, 'w').close()\n"
-    write(tmp_path, "json.py", "yaml.py", "ast_grep_py.py", "onejob.py", text=trap)
-    write(tmp_path, "jobs.py")
-    monkeypatch.chdir(tmp_path)
-
-    taken = [*crew.read(Path(), [["jobs.py"]], 1)]
-
-    assert any(isinstance(fact, Trigger) for each in taken for fact in each.facts)
-    assert not (tmp_path / "sprung").exists()
 
 
 def test_excluded_paths_and_other_rules_are_left_out(tmp_path: Path) -> None:

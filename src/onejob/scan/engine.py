@@ -1,8 +1,8 @@
 """A scan from start to end: walk, read, take facts, join, judge. Nothing that it reads is run.
 
 1. ``walk`` lists the files that are worth reading.
-2. Each file is read and handed to the sources that take it; they give facts. A large tree is
-   shared out among processes (``crew.py``), in chunks.
+2. Each file is read and handed to the sources that take it; they give facts. That is done by a
+   process of its own, which may be lost; a large tree is shared out among several (``crew.py``).
 3. ``join`` puts the facts of all files together and judges.
 4. Comments that allow a finding take it off the list.
 """
@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from onejob.scan.walk import walk
 PARALLEL_BYTES = 3_000_000
 CHUNK_BYTES = 600_000
 READERS_MAX = 8
+#: Whoever started a reader ends it long before; a reader that has lost its scan ends itself.
+ORPHAN_SECONDS_MAX = 120
 #: Of one file.
 FACTS_MAX = 20_000
 
@@ -111,12 +114,8 @@ def _listed(root: Path, exclude: tuple[str, ...]) -> tuple[list[str], list[Note]
 def _take(root: Path, paths: list[str]) -> Iterator[Taken]:
     sized = [(path, _size(root / path)) for path in paths]
     chunks = list(_chunks(sized))
-    readers = min(_cores(), READERS_MAX, len(chunks))
-    if sum(size for _, size in sized) < PARALLEL_BYTES or readers < 2:
-        for chunk in chunks:
-            yield take(root, chunk)
-    else:
-        yield from read(root, chunks, readers)
+    large = sum(size for _, size in sized) >= PARALLEL_BYTES
+    yield from read(root, chunks, min(_cores(), READERS_MAX, len(chunks)) if large else 1)
 
 
 def take(root: Path, paths: Sequence[str]) -> Taken:
@@ -140,9 +139,18 @@ def serve() -> None:
     sys.stdout = sys.stderr
     for line in sys.stdin.buffer:
         root, *paths = wire.decode(line)
-        taken = take(Path(root), paths)
-        out.write(wire.encode([taken.facts, taken.comments]).encode() + b"\n")
-        out.flush()
+        for path in paths:
+            _alarm(ORPHAN_SECONDS_MAX)
+            taken = take(Path(root), [path])
+            _alarm(0)
+            out.write(wire.encode([taken.facts, taken.comments]).encode() + b"\n")
+            out.flush()
+
+
+def _alarm(seconds: int) -> None:
+    """Let the system end this process in so many seconds, native code and all; 0 for never."""
+    if hasattr(signal, "alarm"):
+        signal.alarm(seconds)
 
 
 def facts_of(file: SourceFile) -> list[Fact]:
@@ -159,7 +167,10 @@ def facts_of(file: SourceFile) -> list[Fact]:
                         return facts
             except (RecursionError, MemoryError):
                 facts.append(Note(file.path, f"nested too deeply for the {source.name} reader"))
-            except Exception as error:  # noqa: BLE001  # one odd file must not end the scan
+            except (KeyboardInterrupt, SystemExit, GeneratorExit):
+                raise
+            # A parser in native code panics with what is no Exception: no odd file ends the scan.
+            except BaseException as error:  # noqa: BLE001
                 what = type(error).__name__
                 facts.append(Note(file.path, f"the {source.name} reader stumbled ({what})"))
     return facts

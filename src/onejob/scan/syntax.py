@@ -20,6 +20,8 @@ ABOVE_MAX = 200
 #: Asking a node for its parent costs as much as it is deep; no program is written as deep as this.
 DEPTH_MAX = 400
 CHAIN_MAX = 300
+#: Calls in calls without brackets, as Ruby has them; no text shows how deep those are.
+CALLS_MAX = 80
 UNCLOSED_MAX = 500
 FACTS_MAX = 500
 _BRACKETS = re.compile(r"[()\[\]{}]")
@@ -62,6 +64,19 @@ def limited(facts: Iterable[Fact], path: str) -> Iterator[Fact]:
 def nodes(root: SgNode, *kinds: str) -> list[SgNode]:
     """Return the nodes of these kinds, which the grammar must have, in the order of the text."""
     return root.find_all(any=[{"kind": kind} for kind in kinds])[:NODES_MAX]
+
+
+def shallow(found: list[SgNode], language: str) -> list[SgNode]:
+    """Return nodes in the order of the text; RecursionError where too many stand in each other."""
+    ends: list[int] = []
+    for node in found:
+        place = node.range()
+        while ends and ends[-1] <= place.start.index:
+            ends.pop()
+        ends.append(place.end.index)
+        if len(ends) > CALLS_MAX:
+            raise RecursionError(language)
+    return found
 
 
 def line(node: SgNode) -> int:

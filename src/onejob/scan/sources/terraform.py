@@ -28,6 +28,9 @@ _PASSED_ON = re.compile(
     r"\b(?:each\.value|lookup\(|try\(|coalesce\(|optional\(|null\b)|^v\.|^var\.$"
 )
 _EXPRESSION = re.compile(r"(?:rate|cron)\s*\(([^()]*)\)")
+#: The grammar looks at each place in a run of blanks again, from each of them.
+_BLANK = re.compile(r"[ \t\r\f\v]{100,}")
+_EMPTY = re.compile(r"\n{1000}")
 _ELEMENTS = ("attribute", "object_elem")
 
 
@@ -39,7 +42,9 @@ def read(file: SourceFile) -> Iterator[Fact]:
 
 
 def _schedules(file: SourceFile) -> Iterator[Fact]:
-    root = parse(file.text, "hcl")
+    if _EMPTY.search(file.text):
+        raise RecursionError(file.path)
+    root = parse(_BLANK.sub(" ", file.text), "hcl")
     for node in nodes(root, *_ELEMENTS):
         key, value = _pair(node)
         if key == "schedule_expression":

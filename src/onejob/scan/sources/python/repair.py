@@ -12,7 +12,7 @@ import re
 #: A file that needs more is not Python.
 REPAIRS_MAX = 60
 _TEMPLATE = re.compile(r"^\s*\{[%#].*[%#]\}\s*$")
-_INLINE = re.compile(r"\{\{.*?\}\}|<%.*?%>|\$\{\w+\}")
+_INLINE = re.compile(r"\{\{.{0,300}?\}\}|<%.{0,300}?%>|\$\{\w+\}")
 _EXCEPT = re.compile(r"^(\s*except\*?\s+)([\w.]+(?:\s*,\s*[\w.]+)+)(\s*:.*)$")
 _PRINT = re.compile(r"^(\s*)print\s+[^(=].*$")
 _INDENT = re.compile(r"^\s*")

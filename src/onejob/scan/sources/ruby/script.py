@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from onejob.scan.bodies import without_comments
 from onejob.scan.reading import SourceFile
 from onejob.scan.schedules import CHARACTERS_MAX, cron, every
-from onejob.scan.syntax import children, enclosing, line, literal, name_of, nodes, parse
+from onejob.scan.syntax import children, enclosing, line, literal, name_of, nodes, parse, shallow
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
@@ -62,7 +62,7 @@ class Script:
     @cached_property
     def calls(self) -> list[Call]:
         """Return every call, in order."""
-        return [_call(node) for node in nodes(self.root, "call")]
+        return [_call(node) for node in shallow(nodes(self.root, "call"), "ruby")]
 
     def methods(self) -> Iterator[tuple[str, int, str, tuple[str, ...]]]:
         """Return (name, line, body without comments, what it calls) of every method."""

@@ -223,9 +223,12 @@ def _library(script: Script, call: Call) -> Iterator[Trigger]:
 
 
 def _mini_scheduler(script: Script, call: Call) -> bool:
+    text = script.file.text
+    if "Jobs::Scheduled" not in text and "MiniScheduler" not in text:
+        return False
     if enclosing(call.node, "method", "singleton_method") is not None:
         return False
-    return "Jobs::Scheduled" in script.superclass(call.node) or "MiniScheduler" in script.file.text
+    return "Jobs::Scheduled" in script.superclass(call.node) or "MiniScheduler" in text
 
 
 def _keyed(
