@@ -291,6 +291,29 @@ def test_so_it_is_in_a_loop(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     soon(lambda: free(app, "x"))
 
 
+@pytest.mark.slow
+def test_so_it_is_where_the_interrupt_ends_the_process(
+    sqlite_url: str, app_of: Callable[[], App]
+) -> None:
+    program = (
+        "import sys, time; from onejob import App; app = App(sys.argv[1]); store = app.store\n"
+        "ran, lane = store.run, store.lane\n"
+        "def interrupted(command):\n"
+        "    if ran(command) and command.name == 'lease_acquire': raise KeyboardInterrupt\n"
+        "def slow(**more): time.sleep(0.5); return lane(**more)\n"
+        "store.run, store.lane = interrupted, slow\n"
+        "with app.lock('x', ttl='30s', at_least='10m'): pass"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program, sqlite_url], timeout=20, check=False)
+
+    assert done.returncode
+    found = app_of().locks.get("x")
+    assert found is not None
+    assert found.token
+    assert found.state == "free"
+
+
 def test_one_who_is_cancelled_while_acquiring_keeps_no_minimum(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:

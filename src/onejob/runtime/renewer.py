@@ -25,11 +25,14 @@ cannot be given back at once, because the store is away, is given back later
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
+from weakref import WeakSet
 
 from onejob.commands.command import Command
 from onejob.core import lease as rules
@@ -72,6 +75,16 @@ class _Debt:
     insist: bool
 
 
+#: Renewers that have owed something.
+_owing: WeakSet[Renewer] = WeakSet()
+
+
+@atexit.register
+def _settle() -> None:
+    for renewer in list(_owing):
+        renewer.settle()
+
+
 class Renewer:
     """Renews what one App holds in this process. ``lane`` opens a connection of its own."""
 
@@ -83,6 +96,7 @@ class Renewer:
         self._debts: list[_Debt] = []
         self._crew: object | None = None
         self._threads: list[threading.Thread] = []
+        self._pid = 0
         self._send_at = self._watch_at = self._stay_until = 0
 
     def hold(self, held: Held) -> None:
@@ -120,7 +134,19 @@ class Renewer:
         with self._ours():
             now = self._clock.now()
             self._debts.append(_Debt(command, now, now + ttl, ttl // 12, insist))
+            self._pid = os.getpid()
+            _owing.add(self)
             self._begin(now, now + NAP)
+
+    def settle(self) -> None:
+        """Wait, as the process ends, until each debt was tried once: two seconds at the most."""
+        if self._pid == os.getpid():
+            with self._changed:
+                self._changed.wait_for(self._tried, CLOSE_SECONDS)
+
+    def _tried(self) -> bool:
+        now = self._clock.now()
+        return self._crew is None or all(debt.at > now for debt in self._debts)
 
     def close(self) -> None:
         """End the threads without lingering; those stay that have something in their hands."""
@@ -257,6 +283,7 @@ class Renewer:
                 paid, failed = False, True
             with self._changed:
                 debt.at = self._clock.now() + debt.pause
+                self._changed.notify_all()
                 if paid or debt.at >= debt.until:
                     self._debts.remove(debt)
             if failed:
