@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -187,3 +188,20 @@ def test_a_schema_that_the_code_names_is_not_changed_from_outside(
     assert result.exit_code == 2
     assert "names a schema of its own, 'shop'" in result.stderr
     assert result.stderr.endswith("Leave --schema out.\n")
+
+
+def test_doctor_does_not_count_the_import_of_a_module_as_the_stores_delay(
+    folder: Path, sqlite_url: str
+) -> None:
+    (folder / "slow_app.py").write_text(
+        "import time\n"
+        "from onejob import App\n"
+        f"app = App({sqlite_url!r}, single_machine=True)\n"
+        "app.store.init()\n"
+        "time.sleep(1.1)\n"
+    )
+
+    result = CliRunner().invoke(root, ["doctor", "--json"], env={"ONEJOB_APP": "slow_app:app"})
+
+    [connection] = [c for c in json.loads(result.stdout)["checks"] if c["name"] == "connection"]
+    assert connection["detail"].endswith("ms")  # also "less than 1ms"

@@ -84,6 +84,7 @@ def test_schedules_lists_guarded_ones_beside_its_own(shop: Shop) -> None:
     ]
     assert (found[1]["last"], found[1]["claimed_by"]) == (KEY, "host-1:4711")
     assert "by apscheduler" in shown
+    assert "of 2 schedules: none unknown or missed" in shop.invoke("doctor").stdout
     assert [one["name"] for one in shop.json("schedules", "--prefix", "dig")] == ["celery:digest"]
     assert [one["name"] for one in shop.json("schedules", "--job", "nightly")] == ["nightly"]
 

@@ -158,8 +158,10 @@ def effects(found: Sequence[EffectInfo]) -> Check:
     )
 
 
-def ticks(lapsed: tuple[ClaimView, ...]) -> Check:
+def ticks(lapsed: tuple[ClaimView, ...], *, schedules: int = 0) -> Check:
     """Name the ticks of guarded schedulers whose process was not heard of again.
+
+    ``schedules`` is how many are known, by their ticks.
 
     No failure: nobody can settle them any more, and they are forgotten in time.
     """
@@ -168,6 +170,8 @@ def ticks(lapsed: tuple[ClaimView, ...]) -> Check:
     told = [f"{len(unknown)} unknown, not fired again: {_named(unknown)}"] if unknown else []
     told += [f"{len(missed)} missed: {_named(missed)}"] if missed else []
     detail = f"{'; '.join(told)}. See: onejob why SCHEDULE" if told else "none unknown or missed"
+    if schedules:
+        detail = f"of {counted(schedules, 'schedule')}: {detail}"
     return Check("guarded ticks", True, detail)
 
 
