@@ -35,7 +35,8 @@ ENVIRONMENT = {
     "ONEJOB_APP": "MODULE:APP, whose store and schema every command uses, unless --url is given.",
     "ONEJOB_URL": "The store, where neither --url nor the App's code names one.",
     "ONEJOB_SCHEMA": "The schema, where neither --schema nor the App's code names one.",
-    "ONEJOB_DISABLED": "1: this process starts nothing and fires nothing.",
+    "ONEJOB_DISABLED": "1: this process starts nothing and fires nothing. Every command but worker "
+    "sets it while it imports MODULE.",
     "ONEJOB_DEBUG": "1: an error shows its traceback.",
 }
 
