@@ -58,7 +58,7 @@ def order(number: int) -> tuple[dict[str, Any], int]:
     """Take an order. Sent twice, by an impatient customer or a proxy, it is one order."""
     with database() as connection:
         connection.execute(
-            "INSERT INTO orders (number) VALUES (%s) ON CONFLICT DO NOTHING", (number,)
+            "INSERT INTO orders (number) VALUES (%s) ON CONFLICT (number) DO NOTHING", (number,)
         )
         asked = confirm.using(key=f"order-{number}", within=connection).enqueue(number=number)
     return {"run": asked.run_id, "new": asked.created}, 202

@@ -30,7 +30,8 @@ def invoice_all(connection: psycopg.Connection, period: str) -> int | None:
     # In one order everywhere: two that insert the same keys crosswise would deadlock.
     for (customer,) in connection.execute("SELECT id FROM customer ORDER BY id").fetchall():
         inserted = connection.execute(
-            "INSERT INTO invoice (customer_id, period) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+            "INSERT INTO invoice (customer_id, period) VALUES (%s, %s) "
+            "ON CONFLICT (customer_id, period) DO NOTHING",
             (customer, period),
         )
         made += inserted.rowcount

@@ -73,5 +73,9 @@ _APSCHEDULER = (
 ADVICE_KINDS = {
     "apscheduler": _APSCHEDULER,
     "flask-apscheduler": _APSCHEDULER,
-    "schedule": _APSCHEDULER,
+    "schedule": (
+        "Add app.guard(schedule) of onejob where the jobs are registered: one line, and each tick "
+        "fires once. Without onejob: first insert a row with a unique key of (job, fire time), "
+        "and go on only if the insert was yours."
+    ),
 }

@@ -113,6 +113,8 @@ def _name(words: tuple[str, ...]) -> str:
     """Name a command by its script, or by the sub-command of a framework's runner."""
     named = [word for word in words if not _OPERAND.fullmatch(word)]
     short = [word.rpartition("/")[2] for word in named]
+    if "onejob" in short and "once" in short[:-1]:
+        return short[short.index("once") + 1][:60]
     for position, word in enumerate(short):
         if word in _RUNNERS and position + 1 < len(short):
             return short[position + 1][:60]

@@ -1,0 +1,71 @@
+"""The scanner over onejob's own examples and documents: what we advise, it calls guarded."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from onejob.scan import Finding, Verdict, scan
+from onejob.scan.finding import UNGUARDED
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r'(?ms)^```python(?: title="([\w./]+)")?[^\n]*\n(.*?)^```')
+CRON = re.compile(r"(?ms)^```text\n(\d+ [^\n]*\n)```")
+DOCUMENTS = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/how-to/*.md"))]
+
+
+def blocks(document: str) -> list[tuple[str, str]]:
+    return BLOCK.findall((ROOT / document).read_text(encoding="utf-8"))
+
+
+def triggers(directory: Path) -> list[Finding]:
+    return [finding for finding in scan(directory).findings if finding.role == "trigger"]
+
+
+def test_every_trigger_of_our_examples_is_guarded() -> None:
+    found = scan(ROOT / "examples")
+
+    assert {f.verdict for f in found.findings} == {Verdict.GUARDED}
+    assert {f.path for f in found.findings if f.role == "trigger"} >= {
+        "fastapi_shop.py",
+        "flask_shop.py",
+        "guarded_flask.py",
+        "kubernetes_cronjob.yaml",
+        "nightly.py",
+    }
+    assert (found.unguarded, found.notes) == (0, ())
+
+
+def test_the_shop_of_the_readme_is_guarded(tmp_path: Path) -> None:
+    for title, text in blocks("README.md"):
+        if title:
+            (tmp_path / title).write_text(text)
+
+    assert [(f.path, f.name, f.verdict) for f in triggers(tmp_path)] == [
+        ("shop.py", "nightly", Verdict.GUARDED)
+    ]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_no_document_shows_a_schedule_that_fires_unguarded(document: str, tmp_path: Path) -> None:
+    (tmp_path / "shown.py").write_text("\n\n".join(text for _, text in blocks(document)))
+    crons = CRON.findall((ROOT / document).read_text(encoding="utf-8"))
+    (tmp_path / "crontab").write_text("".join(crons))
+
+    assert [f for f in triggers(tmp_path) if f.verdict in UNGUARDED] == []
+
+
+def test_the_documents_show_each_library_that_is_guarded(tmp_path: Path) -> None:
+    text = "\n\n".join(text for _, text in blocks("docs/how-to/keep-your-scheduler.md"))
+    (tmp_path / "shown.py").write_text(text)
+
+    assert {f.kind for f in triggers(tmp_path)} >= {
+        "apscheduler",
+        "celery-beat",
+        "rq-cron",
+        "schedule",
+    }
+    (tmp_path / "shown.py").write_text(re.sub(r"(?m)^(?:guard = )?app\.guard\(.*$", "", text))
+    assert all(f.verdict in UNGUARDED for f in triggers(tmp_path))
