@@ -41,6 +41,8 @@ QUICK: Final = frozenset({"postgresql", "sqlite", "mariadb"})
 #: How many new names are made, on the average, before unused ones are looked for.
 TIDY_EVERY: Final = 100
 
+_LATE: Final = "the store took so long to answer that the lease it gave is over"
+
 #: How often a new name's row may vanish between being made and being asked for.
 _ROWS_MADE_MOST: Final = 5
 
@@ -177,7 +179,14 @@ class Asking:
             return Span(0)
         if standing is not None and standing.owner == self.owner:
             self.waits = False
-            return self.held(standing)
+            held = self.held(standing)
+            if not held.over(self._services.clock.now()):
+                return held
+            # The answer took longer than the lease: somebody else may be inside by now.
+            self.undo(insist=False)
+            self.owner = secrets.token_hex(12)
+            if not self.left():
+                raise NotAcquired(wanted.what, why=_LATE)
         self.waits = self.waits or bool(wanted.wait)
         left = self._until - self._services.clock.now()
         if left <= 0:
