@@ -26,13 +26,9 @@ BARS = {
 }
 #: Frozen, and the store still says that it holds the job.
 FROZEN_HOLDER = ("░", "blue")
-MARKS = {
-    "kill": ("✗", "bold red"),
-    "freeze": ("‖", "bold blue"),
-    "thaw": ("▸", "bold blue"),
-    "landed": ("●", "bold"),
-    "refused": ("○", "bold green"),
-}
+MARKS = {"kill": ("✗", "bold red"), "freeze": ("‖", "bold blue"), "thaw": ("▸", "bold blue")}
+#: What became of a write, in the exercise with pauses only.
+WRITES = {"landed": ("●", "bold"), "refused": ("○", "bold green")}
 
 #: Shorter than a terminal of 80 columns.
 LEGEND = "█ sending  ▒ ░ holds the job  ─ alive  ░ · frozen  ✗ kill  ‖ freeze  ▸ thaw"
@@ -117,7 +113,7 @@ def _lane(lane: Lane, seconds: float, columns: int) -> Text:
     for column in frozen & held:
         cells[column] = FROZEN_HOLDER
     for mark in lane.marks:
-        cells[_column(mark.at, seconds, columns)] = MARKS[mark.what]
+        cells[_column(mark.at, seconds, columns)] = {**MARKS, **WRITES}[mark.what]
     runs = [("".join(sign for sign, _ in run), style) for style, run in groupby(cells, _style)]
     return Text.assemble(*runs)
 
