@@ -8,12 +8,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
 from onejob.commands import claims, fences, leases, runs, views
 from onejob.commands.claims import Won
+from onejob.commands.command import Command
 from onejob.core.hold import Grip, Standing
 from onejob.core.run import Token
 from onejob.core.time import DAY, HOUR, SECOND, Span
@@ -284,3 +286,24 @@ def _binary() -> str:
     found = shutil.which("redis-server") or shutil.which("valkey-server")
     assert found is not None, "PrivateRedis has found it"
     return found
+
+
+@pytest.mark.slow
+def test_a_server_that_is_full_is_not_there_for_what_would_write() -> None:
+    """C18: it answers, and nothing was done."""
+    server = PrivateRedis()
+    try:
+        store = RedisStore(server.url)
+        first = taken(store, "a")
+        with redis.Redis.from_url(server.url) as client:
+            client.config_set("maxmemory", "1mb")
+        writes: list[Command[Any]] = [
+            leases.release(grip(first)),
+            leases.renew([(grip(first), TTL)]),
+        ]
+        for command in writes:
+            with pytest.raises(StoreUnavailable, match="memory"):
+                store.run(command)
+        store.close()
+    finally:
+        server.stop()

@@ -208,7 +208,10 @@ class RedisStore:
 
     def _refused(self, error: ResponseError) -> NoReturn:
         text = str(error)
-        if text.startswith(("NOAUTH", "WRONGPASS", "OOM", "MISCONF", "NOREPLICAS", "READONLY")):
+        # Some releases of the driver take the word OOM off.
+        if "> 'maxmemory'" in text or text.startswith(
+            ("NOAUTH", "WRONGPASS", "OOM", "MISCONF", "NOREPLICAS", "READONLY")
+        ):
             raise StoreUnavailable(self.where, text) from error
         raise error
 
