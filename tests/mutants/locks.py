@@ -93,7 +93,7 @@ LOCKS = (
         "           WHERE scope = :scope\n"
         "             AND resource IN (SELECT resource FROM given))\n",
         "",
-        "open_at_its_resource",
+        "open_at_its_resource or nobody_waits_for_a_lock",
     ),
     _leases(
         "only the holder that was looked at is broken",

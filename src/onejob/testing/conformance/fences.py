@@ -109,6 +109,22 @@ def test_a_lock_is_not_taken_while_a_transaction_is_open_at_its_resource(
     other.commit()
 
 
+def test_nobody_waits_for_a_lock_whose_resource_somebody_writes_at(
+    run: Run, row_sessions: Sessions
+) -> None:
+    """C24: refused at once; an open transaction may stay open for long."""
+    old = taken(run, "a", resources=[EXPORT])
+    writer, other = row_sessions.open(), row_sessions.open()
+    assert writer.run(fences.check("shop", EXPORT, old.token, idle_limit=TTL, now=NOW))
+
+    standing = other.run(ask("b", resources=[EXPORT], now=NOW + TTL))
+
+    assert standing is not None
+    assert standing.owner == "a"
+    other.rollback()
+    writer.commit()
+
+
 def test_a_fence_that_was_rolled_back_is_not_known(run: Run, sessions: Sessions) -> None:
     assert passes(run, 7)
     session = sessions.open()
