@@ -172,7 +172,7 @@ class _Ticks:
         places += [
             (each.path, each.guard)
             for each in self.guardings
-            if (self._library(each) == library or not library) and _near(path, each.path)
+            if (not library or self._library(each) in (library, "")) and _near(path, each.path)
         ]
         most = max((_common(path, place) for place, _ in places), default=0)
         nearest = [(p, guard) for p, guard in places if _common(path, p) == most]

@@ -98,6 +98,7 @@ def _placed(module: Module, trigger: Trigger) -> Iterator[Fact]:
     if node is None:
         yield trigger
         return
+    trigger = replace(trigger, guards=(*trigger.guards, *ours.wrapped(module, node)))
     wrapper = own.wrapper_around(module, trigger, node)
     if wrapper is not None:
         yield wrapper

@@ -234,6 +234,14 @@ def over(module: Module, decorator: ast.expr) -> Iterator[Guard]:
             return
 
 
+def wrapped(module: Module, node: ast.AST) -> Iterator[Guard]:
+    """Return what a function is wrapped in that a call hands on: ``app.once_per("day")(send)``."""
+    for each in (*node.args, *keywords(node).values()) if isinstance(node, ast.Call) else ():
+        handed = module.value(each)
+        if isinstance(handed, ast.Call) and isinstance(handed.func, ast.Call):
+            yield from over(module, handed.func)
+
+
 def held(module: Module, node: ast.expr) -> Iterator[Guard]:
     """Return what ``with app.lock(...)`` is."""
     match method(module, node):
