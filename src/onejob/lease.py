@@ -22,7 +22,7 @@ from onejob.core.time import SECOND, Span
 from onejob.errors import LeaseLost, UsageError
 from onejob.fences import Fence
 from onejob.runtime.held import Held
-from onejob.services import Services, required
+from onejob.services import IDLE_MOST, Services, required
 from onejob.steps import Steps, acarry, carry
 from onejob.transaction import open_transaction
 
@@ -92,7 +92,7 @@ class _Facts:
     def _longest(self) -> Span:
         """Return how long a fenced transaction may sit idle; on SQLite renewals wait for it."""
         ttl = self._held.ttl
-        return Span(ttl // 3) if self._services.store.dialect == "sqlite" else ttl
+        return Span(ttl // 3) if self._services.store.dialect == "sqlite" else min(ttl, IDLE_MOST)
 
     def _outside(self) -> None:
         self.check()

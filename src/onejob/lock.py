@@ -13,6 +13,7 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from types import TracebackType
 from typing import Any, TypeVar
@@ -99,6 +100,9 @@ class Lock:
             releasing = asyncio.ensure_future(services.arun()(command))
             try:
                 released = await asyncio.shield(releasing)
+            except asyncio.CancelledError:
+                releasing.add_done_callback(partial(self._left_behind, services, held, command))
+                raise
             except OnejobError as trouble:
                 self._owe(services, held, command, trouble)
             else:
@@ -189,6 +193,14 @@ class Lock:
         if not why:
             _end(held)
         return why
+
+    def _left_behind(
+        self, services: Services, held: Held, command: Command[bool], releasing: Any
+    ) -> None:
+        """Owe a release that failed after nobody waited for it any more."""
+        if not releasing.cancelled() and releasing.exception() is None:
+            return
+        services.renewer.release_later(command, ttl=held.ttl)
 
     def _owe(
         self, services: Services, held: Held, command: Command[bool], trouble: OnejobError

@@ -89,7 +89,7 @@ def _fence(services: Services, resource: str, token: int) -> Steps[None]:
     if not isinstance(token, int) or isinstance(token, bool) or not 0 < token < fences.TOKENS_BELOW:
         raise UsageError(f"token={token!r} is no fencing token. Give lease.token, or run.token.")
     held = Token(token)
-    passed = yield fences.check(services.app, resource, held, idle_limit=services.lease)
+    passed = yield fences.check(services.app, resource, held, idle_limit=services.longest)
     if not passed:
         known = yield fences.known(services.app, resource)
         raise fences.refused(resource, held, known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from onejob import fences
 from onejob.adapters import adapt, adapt_any
@@ -22,6 +22,9 @@ from onejob.runtime.renewer import Renewer
 from onejob.steps import Steps, acarry, carry
 from onejob.stores.protocol import Store, TellsOfReleases
 from onejob.stores.threaded import ThreadedStore
+
+#: The longest that a server can be told to let a transaction sit idle: milliseconds in 31 bits.
+IDLE_MOST: Final = Span((2**31 - 1) * 1_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,9 @@ class Services:
 
         On SQLite an open one stops every renewal, so it must leave room for them.
         """
-        return Span(self.lease // 3) if self.store.dialect == "sqlite" else self.lease
+        if self.store.dialect == "sqlite":
+            return Span(self.lease // 3)
+        return min(self.lease, IDLE_MOST)
 
     def adapted(self, within: object) -> Any:
         """Return what makes the caller's sync connection carry our commands."""

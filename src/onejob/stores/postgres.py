@@ -47,6 +47,8 @@ _ROLLED_BACK = {"40001", "40P01", "55P03"}
 _NOT_THERE = {"42P01", "3F000", "42883"}
 #: The server is going down, coming up, or full.
 _NOT_NOW = {"57P01", "57P02", "57P03", "57P05", "53300", "08006", "08001"}
+#: Nothing can be written here: a primary that was demoted, a role without rights, no space left.
+_NOT_ALLOWED = {"25006", "42501", "53100", "53200"}
 
 
 class PostgresStore:
@@ -116,7 +118,7 @@ class PostgresStore:
         ):
             connection.execute(
                 "SELECT set_config('idle_in_transaction_session_timeout', %s, true)",
-                (str(max(1, longest // 1_000)),),
+                (str(min(max(1, longest // 1_000), 2**31 - 1)),),
             )
             yield connection
 
@@ -229,7 +231,7 @@ class PostgresStore:
     def _explained(self, command: Command[Any], error: psycopg.Error) -> Exception:
         if error.sqlstate in _NOT_THERE:
             return migrate.mismatch(self.catalogue, self.where)
-        if error.sqlstate in _NOT_NOW | _ROLLED_BACK | {"57014"}:
+        if error.sqlstate in _NOT_NOW | _ROLLED_BACK | _NOT_ALLOWED | {"57014"}:
             return StoreUnavailable(self.where, first_line(error))
         if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
             if command.writes and not command.repeatable:
