@@ -331,13 +331,14 @@ def test_the_threads_end_when_nothing_is_held_any_more(
     sqlite_app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(renewer, "LINGER", 50_000)
+    others = set(threading.enumerate())
     with sqlite_app.lock("nightly"):
-        assert _threads() == {"onejob-renewer", "onejob-watch"}
+        ours = [thread for thread in threading.enumerate() if thread not in others]
+        assert {thread.name for thread in ours} == {"onejob-renewer", "onejob-watch"}
 
-    end = time.monotonic() + 10
-    while _threads() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert _threads() == set()
+    for thread in ours:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in ours)
 
 
 def test_locks_of_two_apps_and_two_schemas_have_nothing_to_do_with_each_other(
@@ -416,8 +417,3 @@ def test_new_names_clear_away_old_ones_without_any_replica(
         while sqlite_app.locks.get("dead"):
             time.sleep(0.005)
         assert sqlite_app.locks.get("fresh")
-
-
-def _threads() -> set[str]:
-    names = {thread.name for thread in threading.enumerate()}
-    return names & {"onejob-renewer", "onejob-watch"}
