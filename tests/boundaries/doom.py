@@ -24,7 +24,7 @@ from onejob.core.time import Span
 from onejob.stores.catalogue import Catalogue
 from onejob.stores.connections import Connections
 from onejob.stores.postgres import PostgresStore
-from onejob.stores.protocol import Statement, Within
+from onejob.stores.protocol import Statement, Style, Within
 from onejob.stores.sqlite import SqliteLane, SqliteStore
 
 T = TypeVar("T")
@@ -93,6 +93,7 @@ class DoomedSqlite(SqliteStore):
         self,
         command: Command[T],
         execute: Callable[[str, Mapping[str, Parameter]], Sequence[Row]],
+        style: Style = "named",
     ) -> T:
         numbers = count(1)
 
@@ -100,7 +101,7 @@ class DoomedSqlite(SqliteStore):
             self.doom.reach(command.name, f"before {next(numbers)}")
             return execute(text, parameters)
 
-        answer = super()._carry(command, counted)
+        answer = super()._carry(command, counted, style)
         self.doom.reach(command.name, "before commit")
         return answer
 

@@ -161,7 +161,7 @@ def test_five_words_without_quotes_are_an_expression() -> None:
         (("500ms",), "shorter than 1s"),
         (("5 parsecs",), "is not a duration"),
         (("@reboot",), "names no time"),
-        (("often",), "has 1 fields"),
+        (("often",), "has 1 field"),
     ],
 )
 def test_a_bad_question_is_refused_with_what_to_write(

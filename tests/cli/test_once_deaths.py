@@ -34,12 +34,23 @@ STAYS = 'sleep 60 & echo $$ $! >pids.new; mv pids.new "$1"; echo ran >>effects; 
 STUBBORN = f"trap 'echo asked >>asked' TERM; {STAYS}; sleep 60"
 
 
+#: Whoever runs the tests may ignore what a terminal sends, as nohup and "&" do, and that is
+#: inherited; a shell cannot even trap what it was born to ignore.
+MAIN = """
+import signal
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from onejob.cli import main
+main()
+"""
+
+
 @contextmanager
 def once(shop: Shop, mark: str, *options: str, script: str = STAYS) -> Iterator[Any]:
     """Start ``onejob once`` with a program that stays; nothing of it outlives the block."""
     process = subprocess.Popen(
         [
-            *(sys.executable, "-c", "from onejob.cli import main; main()"),
+            *(sys.executable, "-c", MAIN),
             *("once", "mail", "--key", "k", "--ttl", "2s", "--grace", "300ms", "--json"),
             *(*options, "--", "sh", "-c", script, "sh", mark),
         ],
@@ -302,7 +313,7 @@ def test_work_that_outlasts_its_lease_keeps_it(sqlite_shop: Shop) -> None:
 def test_a_lock_that_is_broken_stops_its_program(sqlite_shop: Shop) -> None:
     """Without a period or key it is a named lock that is lost."""
     shop = sqlite_shop
-    command = [sys.executable, "-c", "from onejob.cli import main; main()"]
+    command = [sys.executable, "-c", MAIN]
     process = subprocess.Popen(
         [*command, "once", "mail", "--ttl", "1s", "--json", "--", "sh", "-c", STAYS, "sh", "first"],
         cwd=shop.directory,
@@ -339,7 +350,7 @@ def test_at_a_terminal_ctrl_c_reaches_the_program(sqlite_shop: Shop) -> None:
     ran = subprocess.run(
         [
             *(sys.executable, "-c", typed),
-            *(sys.executable, "-c", "from onejob.cli import main; main()"),
+            *(sys.executable, "-c", MAIN),
             *("once", "mail", "--key", "k", "--", "sh", "-c", script),
         ],
         cwd=shop.directory,
