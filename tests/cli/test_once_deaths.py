@@ -148,6 +148,8 @@ def test_one_that_is_frozen_past_its_lease_runs_no_longer_than_the_lease(shop: S
     """A13, B03: its program is ended by its lease's own end; thawed, it says that it has lost."""
     with once(shop, "first") as first:
         program = begun(shop, "first")
+        claimed_until = row(shop, "k").until
+        until(lambda: row(shop, "k").until > claimed_until, "it has come to renew its claim")
         first.send_signal(signal.SIGSTOP)
         until(all_ended(program), "the program has ended without it", seconds=10)
         until(lambda: row(shop, "k").lapsed, "its claim has lapsed", seconds=10)
