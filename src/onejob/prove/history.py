@@ -258,7 +258,8 @@ class EffectStood:
 class ScheduleStood:
     """How a schedule stood at the end, by the store's clock ``now``.
 
-    ``owed``: somebody who lives must tick it. False: only code of a lower version lives.
+    ``owed``: somebody who lives must tick it. False: only code of a lower version lives, or a
+    replica that has lapsed and is not judged yet may declare the definition.
     """
 
     at: int

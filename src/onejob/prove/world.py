@@ -269,9 +269,12 @@ class World:
             for event in self.store.run(views.events(limit=_ALL))
             if event.kind == "tick.missed"
         )
+        # A definition whose only replica has lapsed and is not judged yet holds its schedule up:
+        # judges must first have looked soundly for a lease, and were suspended again and again.
+        judged = all(r.dead_at or r.lease_until > r.now for r in self.store.run(views.replicas()))
         for schedule in self.store.run(views.schedules()):
             name, last, next_fire = schedule.name, schedule.last, schedule.next_fire
-            owed = schedule.declared > 0 or not self._setting.versioned
+            owed = judged and (schedule.declared > 0 or not self._setting.versioned)
             self.history.add(ScheduleStood(at, name, last, next_fire, told[name], now, owed))
 
 
