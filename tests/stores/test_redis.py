@@ -171,6 +171,22 @@ def test_a_server_that_is_not_there_is_unavailable_and_nothing_is_guessed() -> N
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.parametrize("failure", [redis.TimeoutError, redis.ConnectionError])
+def test_what_was_never_sent_is_no_unknown_outcome(
+    failure: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*given: object, **more: object) -> None:
+        raise failure("nobody answers")
+
+    monkeypatch.setattr(redis.ConnectionPool, "get_connection", unreachable)
+    alone, replicated = (RedisStore(f"redis://127.0.0.1/0{query}") for query in ("", "?wait=1"))
+
+    with pytest.raises(StoreUnavailable, match="nobody answers"):
+        alone.run(fences.check("shop", "stock", Token(1), idle_limit=TTL))
+    with pytest.raises(StoreUnavailable, match="nobody answers"):
+        taken(replicated, "a")
+
+
 def test_what_too_few_replicas_have_is_unknown(redis_url: str, redis_schema: str) -> None:
     """C10: asked to wait for a replica where there is none, nothing is called certain."""
     store = RedisStore(f"{redis_url}?wait=1&wait_ms=20", schema=redis_schema)
@@ -217,7 +233,8 @@ def test_a_lock_that_a_replica_has_survives_its_master(redis_schema: str) -> Non
 
 @pytest.mark.slow
 def test_the_keys_of_one_app_stand_in_one_slot_of_a_cluster(redis_schema: str) -> None:
-    server = PrivateRedis("--cluster-enabled", "yes")
+    # Nodes of a cluster talk on a port of their own, ten thousand higher.
+    server = PrivateRedis("--cluster-enabled", "yes", port=free_port(highest=55_535))
     try:
         with redis.Redis.from_url(server.url) as node:
             node.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)

@@ -14,7 +14,7 @@ claim that has changed hands, in that time, or its outcome is reported as unknow
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
@@ -137,7 +137,7 @@ class RedisStore:
         """Carry a command out over this client, and again where that is safe."""
         if self._address.wait and command.name in _TAKING:
             # WAIT speaks of what its own connection has written.
-            with client.client() as one:
+            with self._reached(client.client) as one:
                 answer = self._carry(command, one)
                 self._wait(one, command.name)
             return answer
@@ -169,7 +169,7 @@ class RedisStore:
         pool = getattr(client, "connection_pool", None)
         if pool is None or getattr(client, "connection", None) is not None:
             return client.execute_command(word, script, 1, self._root, given)  # type: ignore[no-any-return]
-        connection = pool.get_connection()
+        connection = self._reached(pool.get_connection)
         try:
             connection.send_command(word, script, 1, self._root, given)
             return connection.read_response()  # type: ignore[no-any-return]
@@ -181,6 +181,11 @@ class RedisStore:
             raise
         finally:
             pool.release(connection)
+
+    def _reached(self, connect: Callable[[], Any]) -> Any:
+        """Reach the server: a failure here is no unknown outcome, as nothing was sent yet."""
+        with self._mapped(repeatable=True, what="connect"):
+            return connect()
 
     def _wait(self, client: Any, what: str) -> None:
         with self._mapped(repeatable=False, what=what):
@@ -199,8 +204,7 @@ class RedisStore:
         except ResponseError as error:
             self._refused(error)
         except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
-            never_sent = isinstance(error, redis.ConnectionError) and "connecting" in str(error)
-            if repeatable or never_sent:
+            if repeatable:
                 raise StoreUnavailable(self.where, _first_line(error)) from error
             raise OutcomeUnknown(what, self.where, _first_line(error)) from error
         except RedisError as error:
