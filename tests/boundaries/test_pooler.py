@@ -13,6 +13,8 @@ import pytest
 
 from conftest import stores_are_required
 from onejob import App, AsyncRun, Run
+from onejob.core.time import SECOND, Span
+from onejob.stores.postgres import PostgresStore
 from servers.pgbouncer import ADVICE, pgbouncer
 from servers.redis import NotThere
 
@@ -140,6 +142,19 @@ def test_no_session_of_the_server_keeps_a_setting_or_a_lock_of_ours(
             " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
         ).fetchone()
     assert locks == (0,)
+
+
+def test_nobody_listens_through_it_not_even_on_the_first_connection(
+    pooled_url: str, schema: str
+) -> None:
+    """C14: its session would go on listening for somebody else."""
+    store = PostgresStore(pooled_url, schema=schema)
+    lane = store.lane(patience=Span(5 * SECOND))
+
+    assert lane.listen() is False
+
+    lane.close()
+    store.close()
 
 
 def test_a_lock_is_renewed_through_it_and_refused_to_others(app: App) -> None:

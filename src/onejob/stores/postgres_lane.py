@@ -50,10 +50,11 @@ class PostgresLane:
 
     def listen(self) -> bool:
         """Receive hints from now on, and again after each reconnection. LISTEN first, then read."""
-        if self._store.pooled:
-            return False
-        self._listening = True
         with self._pool.lend() as connection:
+            # Asked only now: the store's first connection is what finds a pooler.
+            if self._store.pooled:
+                return False
+            self._listening = True
             self._listen(connection)
         return True
 
