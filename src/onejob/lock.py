@@ -239,7 +239,10 @@ class _Teller:
             told = threading.Thread(
                 target=_tell, args=(self._on_lost, lease), name="onejob-lost", daemon=True
             )
-            told.start()
+            try:
+                told.start()
+            except RuntimeError:  # no thread to be had: late for the others, but told
+                _tell(self._on_lost, lease)
 
 
 def _tell(on_lost: OnLost, lease: Lease | AsyncLease) -> None:

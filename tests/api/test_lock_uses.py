@@ -111,6 +111,29 @@ def test_whatever_on_lost_raises_the_next_loss_is_told(
     assert told == ["x", "y"]
 
 
+def test_on_lost_is_called_where_no_thread_is_to_be_had(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    heard = threading.Event()
+    start = threading.Thread.start
+
+    def none_left(thread: threading.Thread) -> None:
+        if thread.name == "onejob-lost":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    def tell(lease: Lease) -> None:
+        told.append(lease.name)
+        heard.set()
+
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    with pytest.raises(LeaseLost):
+        lose(app, "x", tell, heard)
+
+    assert told == ["x"]
+
+
 def test_a_slow_on_lost_keeps_no_other_body_from_being_cancelled(app: App) -> None:
     """C06"""
     release = threading.Event()
