@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,23 +69,34 @@ class Holder:
         self._process.communicate()
 
 
+@contextmanager
+def table_of_sales(app: App) -> Iterator[None]:
+    """Have it for a while only: other tests share the database."""
+    store: Any = app.store
+    with store.transaction(longest=9_000_000) as connection:
+        connection.execute("CREATE TABLE sold (who TEXT)")
+    try:
+        yield
+    finally:
+        with store.transaction(longest=9_000_000) as connection:
+            connection.execute("DROP TABLE sold")
+
+
 @pytest.fixture
 def hold(app: App, request: pytest.FixtureRequest) -> Iterator[Callable[..., Holder]]:
     """Start processes that hold the lock, over a store that has a table of the user's own."""
     store: Any = app.store
     url = request.getfixturevalue("sqlite_url" if store.dialect == "sqlite" else "postgres_url")
-    with store.transaction(longest=9_000_000) as connection:
-        connection.execute("DROP TABLE IF EXISTS sold")
-        connection.execute("CREATE TABLE sold (who TEXT)")
     holders: list[Holder] = []
 
     def hold(ttl: str = "1s") -> Holder:
         holders.append(Holder(app, url, ttl))
         return holders[-1]
 
-    yield hold
-    for holder in holders:
-        holder.kill()
+    with table_of_sales(app):
+        yield hold
+        for holder in holders:
+            holder.kill()
 
 
 def sold(app: App) -> list[str]:
@@ -147,23 +158,20 @@ def test_a_holder_that_falls_silent_in_its_transaction_is_put_out(
     postgres_app: App, postgres_url: str
 ) -> None:
     """C24, A13: frozen inside, it would keep the row until TCP gives up, hours later."""
-    store: Any = postgres_app.store
-    with store.transaction(longest=9_000_000) as connection:
-        connection.execute("DROP TABLE IF EXISTS sold")
-        connection.execute("CREATE TABLE sold (who TEXT)")
     holder = Holder(postgres_app, postgres_url, "1s")
-    try:
-        assert holder.ask("sit") == "sitting"
-        holder.freeze()
-        with postgres_app.lock("nightly", ttl="20s", wait="20s") as lease:
-            holder.thaw()
-            ended = holder.ask("go on")
-            assert lease.token > holder.token
-    finally:
-        holder.kill()
+    with table_of_sales(postgres_app):
+        try:
+            assert holder.ask("sit") == "sitting"
+            holder.freeze()
+            with postgres_app.lock("nightly", ttl="20s", wait="20s") as lease:
+                holder.thaw()
+                ended = holder.ask("go on")
+                assert lease.token > holder.token
+        finally:
+            holder.kill()
 
-    assert ended == "lease_lost"
-    assert sold(postgres_app) == []
+        assert ended == "lease_lost"
+        assert sold(postgres_app) == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
