@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from demo.conftest import played
+from onejob.demo.acts import with_onejob
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -75,6 +76,28 @@ def test_onejob_needs_no_fault_to_send_each_email_once(monkeypatch: pytest.Monke
     result = played("onejob", seed=1, faults=False)
 
     assert (result.emails, result.asked, result.duplicates, result.missing) == (200, 200, 0, 0)
+
+
+def test_replicas_that_come_up_after_the_fire_time_are_started_anew_with_more_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A schedule never fills up what lies before its first deploy: there would be no run at all."""
+    monkeypatch.setattr(with_onejob, "UNTIL_FIRE_TIME", (-60, 2))
+
+    result = played("onejob", seed=1)
+
+    assert result.trouble == ""
+    assert (result.kills, result.pauses) == (1, 1)
+    assert (result.emails, result.duplicates, result.missing) == (200, 0, 0)
+
+
+def test_a_machine_too_busy_for_the_demo_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(with_onejob, "UNTIL_FIRE_TIME", (-60,))
+
+    result = played("onejob", seed=1, faults=False)
+
+    assert "too busy" in result.trouble
+    assert result.emails == 0
 
 
 @pytest.mark.soak

@@ -18,7 +18,8 @@ from pathlib import Path
 
 BIN = Path(sys.executable).parent
 WORKERS = 3
-PATIENCE_SECONDS = 40.0
+#: Longer than what is run here waits for itself: its own words are worth more than ours.
+PATIENCE_SECONDS = 120.0
 #: Stands for anything within a line of output; alone on a line, for any lines.
 ANYTHING = "…"
 PROGRAMS = {"onejob", "python"}

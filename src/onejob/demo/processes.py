@@ -125,6 +125,14 @@ class Fleet:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._end()
+
+    def dismiss(self) -> None:
+        """End every replica at once and forget it, as though none had been started."""
+        self._end()
+        self.replicas.clear()
+
+    def _end(self) -> None:
         for replica in self.replicas:
             if not replica.ended():
                 replica.process.kill()  # reaches a frozen one too
