@@ -90,12 +90,18 @@ OCCASIONAL: Final = frozenset(
 #: Commands of which most plays send none at all: each sending counts.
 RARE: Final = frozenset(
     {"run_unpark", "run_park", "run_retry", "run_fence", "effect_reclaim", "effect_release"}
-    | {"replica_judge", "replica_lost", "replica_forget", "event_purge"}
+    | {"replica_judge", "replica_lost", "run_cancel", "run_cancels", "schedule_lost"}
+    | {"run_claim_alone", "replica_leave"}
+)
+#: Sent one after the other: what befalls one keeps those behind it from being sent.
+CHAINED: Final = frozenset(
+    {"run_purge", "ledger_purge", "event_purge", "replica_forget", "lease_purge", "fence_purge"}
 )
 _OCCASIONAL_TIMES: Final = 2
 _RARE_TIMES: Final = 5
 #: However rare a command, it gets through sometimes.
 _RATE_MOST: Final = 0.7
+_RATE_CHAINED: Final = 0.3
 
 _CRASHES: Final = (Wrong.CRASH_BEFORE, Wrong.CRASH_AFTER)
 #: One in so many faults drawn as a crash is one: a process that only crashes shows nothing else.
@@ -126,7 +132,7 @@ def mix(seed: int, *, processes: Sequence[str], chaos: int, lease: int) -> Mix:
         _timed(random, random.choice(ills), processes, chaos, lease)
         for _ in range(random.randrange(14) if ills else 0)
     ]
-    if random.random() < 0.5:  # a rolling deploy
+    for _ in range(random.randrange(3)):  # a rolling deploy, and the way back
         start = random.randrange(chaos // 2)
         timed += [
             TimedFault(Ill.REDEPLOYED, start + number * lease // 2, 0, process)
@@ -205,7 +211,7 @@ class Plan:
         wrong = self._mix.wrongs[site.which % len(self._mix.wrongs)]
         if wrong is Wrong.LOCKED and site.command not in SKIPPING:
             return None
-        if wrong in _CRASHES and site.command not in RARE and site.bits % _CRASHES_KEPT:
+        if wrong in _CRASHES and site.command not in RARE | CHAINED and site.bits % _CRASHES_KEPT:
             return None
         span = 500 + self._mix.slowest * site.amount // _WHOLE
         fault = CommandFault(wrong, site.process, site.command, site.nth, span)
@@ -218,6 +224,8 @@ class Plan:
         """Return the share of a command's sendings that go wrong."""
         if command in RARE:
             return _RATE_MOST
+        if command in CHAINED:
+            return _RATE_CHAINED
         if command in FREQUENT:
             return self._mix.rate
         times = _OCCASIONAL_TIMES if command in OCCASIONAL else _RARE_TIMES

@@ -36,7 +36,7 @@ class Versions:
             order(
                 random.randrange(chaos), random.choice(("retired", "fresh")), f"v {number}", args={}
             )
-            for number in range(random.randrange(12))
+            for number in range(random.randrange(24))
         ]
 
     def check(self, history: History) -> Sequence[Verdict]:
