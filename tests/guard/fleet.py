@@ -50,6 +50,14 @@ class Fleet:
     def file(self) -> Path:
         return self.directory / "effects"
 
+    def prepare(self) -> None:
+        """Let the program make what all of its processes share, and end."""
+        self.more["MAKE"] = "1"
+        done = self.start().wait(PATIENCE_SECONDS)
+        del self.more["MAKE"]
+        assert done == 0, self.said()
+        self.processes.clear()
+
     def start(self) -> subprocess.Popen[bytes]:
         """Start one more process."""
         number = len(self.processes)
@@ -127,11 +135,13 @@ class Fleet:
 
 @contextmanager
 def fleet(
-    program: str, app: App, directory: Path, *, size: int = 3, **more: str
+    program: str, app: App, directory: Path, *, size: int = 3, made: bool = False, **more: str
 ) -> Iterator[Fleet]:
-    """Run some processes of a program for as long as the block lasts."""
+    """Run some processes of a program for as long as the block lasts; ``made``: prepared first."""
     one = Fleet(program, app, directory, guarded=more.pop("unguarded", "") == "", more=more)
     try:
+        if made:
+            one.prepare()
         for _ in range(size):
             one.start()
         yield one
