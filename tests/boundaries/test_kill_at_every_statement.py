@@ -153,11 +153,11 @@ def killed(boundary: Boundary, place: Place, fleet: Fleet, *, haunted: bool) -> 
     if haunted:
         haunt(place)
     victim = fleet.start(doomed, place, boundary, not haunted)
-    victim.join(20)
+    victim.join(60)
     assert victim.exitcode == -signal.SIGKILL, f"never got to {boundary}"
     bury(place)
     heir = fleet.start(recovering, place, not haunted)
-    heir.join(40)
+    heir.join(90)
     assert heir.exitcode == 0, f"after {boundary}: not recovered in time"
     return counted(place, ASKED)
 

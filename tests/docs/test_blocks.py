@@ -31,6 +31,7 @@ def shell(tmp_path: Path) -> Iterator[Terminal]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("document", WITH_CODE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_blocks_of_a_document_do_what_they_say(
     document: Path, shell: Terminal, monkeypatch: pytest.MonkeyPatch
