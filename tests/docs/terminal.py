@@ -99,6 +99,7 @@ def terminal(directory: Path) -> Terminal:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("ONEJOB_")},
         "HOME": str(directory),
+        "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),
         "COLUMNS": "120",
         "TZ": "UTC",
         "PYTHONUNBUFFERED": "1",

@@ -26,6 +26,7 @@ COMMANDS = {
     "effects": "List effects whose outcome is unknown; settle one.",
     "why": "Tell the story of one run or fire time.",
     "scan": "Find every place in a repository where a job is triggered.",
+    "prove": "Try to break a program: kill, freeze and double it, and count its effects.",
     "doctor": "Check store, clock, fleet and schedules.",
     "db": "Show the SQL that is sent.",
 }

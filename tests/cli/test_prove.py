@@ -1,0 +1,96 @@
+"""``onejob prove`` at the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+NAIVE = "echo one >>effects; sleep 0.1; echo two >>effects\n"
+SAFE = "exec 9>lock; flock 9; for k in one two; do grep -qx $k effects || echo $k >>effects; done\n"
+
+
+def prove(folder: Path, script: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the command on a shell script."""
+    (folder / "job.sh").write_text("touch effects\n" + script)
+    given = options or ("--effects-file", "effects", "--budget", "4s")
+    return subprocess.run(
+        [sys.executable, "-m", "onejob", "prove", *given, "--", "sh", "job.sh"],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "120"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_naive_script_exits_1_and_shows_the_history(tmp_path: Path) -> None:
+    done = prove(tmp_path, NAIVE)
+
+    assert done.returncode == 1, done.stderr
+    assert "copy 1 is killed" in done.stdout
+    assert "violated: one took effect more than once (kill)." in done.stdout
+    assert "unique key" in done.stderr
+    assert sorted(os.listdir(tmp_path)) == ["job.sh"]
+
+
+def test_a_safe_script_exits_0_and_nothing_is_called_proved(tmp_path: Path) -> None:
+    done = prove(tmp_path, SAFE)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "held: nothing was lost or doubled in " in done.stdout
+    assert "proved" not in done.stdout
+
+
+def test_a_saved_report_is_played_again(tmp_path: Path) -> None:
+    saved = tmp_path.parent / "report.json"
+    options = ("--json", "--effects-file", "effects", "--budget", "4s")
+
+    first = json.loads(prove(tmp_path, NAIVE, *options, "--save", str(saved)).stdout)
+    again = json.loads(prove(tmp_path, NAIVE, *options, "--replay", str(saved)).stdout)
+
+    assert (first["verdict"], again["verdict"]) == ("violated", "violated")
+    assert again["plan"] == first["plan"] == json.loads(saved.read_text())["plan"]
+    assert again["tried"]["plays"] == 1
+    assert {"at", "copy", "what"} == set(first["history"][0])
+    assert first["broken"]["doubled"] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--budget", "4s"), "what counts as an effect"),
+        (("--effects-file", "/tmp/effects"), "a path in this folder"),
+        (("--effects-sql", "SELECT 1"), "needs --url"),
+        (
+            ("--effects-sql", "SELECT 1", "--url", "postgresql://db.example.com/shop"),
+            "not on this machine",
+        ),
+        (("--effects-file", "effects", "--budget", "soon"), "not a duration"),
+        (("--effects-file", "effects", "--replay", "job.sh"), "--save"),
+    ],
+)
+def test_what_cannot_be_tried_exits_2(tmp_path: Path, options: tuple[str, ...], says: str) -> None:
+    done = prove(tmp_path, NAIVE, *options)
+
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert says in done.stderr
+
+
+def test_a_program_that_is_not_there_exits_2(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "onejob", "prove", "--effects-file", "e", "--", "./none"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert "can't be started" in done.stderr
