@@ -11,9 +11,9 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -39,7 +39,7 @@ from onejob.runtime.events import Events, log
 from onejob.runtime.settings import Settings
 from onejob.schedules import Schedules
 from onejob.services import Services, holding
-from onejob.serving import Background, Serving
+from onejob.serving import Background, Serving, settings_of
 from onejob.stores import migrate
 from onejob.stores.protocol import Store
 from onejob.stores.threaded import ThreadedStore
@@ -201,6 +201,7 @@ class App(Definitions):
         queues: Sequence[str] | None = None,
         concurrency: int | None = None,
         grace: Duration | None = None,
+        lease: Duration | None = None,
         work: bool = True,
         schedule: bool = True,
     ) -> Serving:
@@ -218,19 +219,13 @@ class App(Definitions):
                 instead="This version keeps locks, periods and guarded ticks there, which need no "
                 "start. For jobs use postgresql:// or sqlite:///.",
             )
-        known = {"default", *(job.options.queue for job in self.jobs.values())}
-        default = self._settings
-        settings = replace(
-            default,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            queues=tuple(sorted(known if queues is None else _checked(queues))),
-            concurrency=(
-                default.concurrency
-                if concurrency is None
-                else check_count(concurrency, what="concurrency")
-            ),
-            grace=default.grace if grace is None else duration(grace, what="grace"),
+        settings = settings_of(
+            self._settings,
+            known={"default", *(job.options.queue for job in self.jobs.values())},
+            queues=queues,
+            concurrency=concurrency,
+            grace=grace,
+            lease=lease,
             work=work,
             schedule=schedule,
         )
@@ -389,10 +384,3 @@ class App(Definitions):
     def _defined(self, job: Job[..., ..., Any]) -> None:
         if self._serving is not None:
             log.warning("job %s is defined after the start: this replica lacks it", job.name)
-
-
-def _checked(queues: object) -> set[str]:
-    """Return the queues to serve; a text would be read as one queue for each of its letters."""
-    if isinstance(queues, str) or not isinstance(queues, Collection) or not queues:
-        raise UsageError(f"queues={queues!r} must be a list of names, such as ['default'].")
-    return {check_name(queue, what="queue") for queue in queues}

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import replace
 
-from onejob.core.time import SECOND
-from onejob.errors import SchemaMismatch, StoreError
+from onejob.core.lease import LEAST_LEASE
+from onejob.core.names import check_name
+from onejob.core.time import SECOND, Duration, duration
+from onejob.counts import check_count
+from onejob.errors import SchemaMismatch, StoreError, UsageError
 from onejob.opening import say
 from onejob.runtime.attempt import Executable
 from onejob.runtime.lane import ThreadHost
@@ -148,3 +154,42 @@ class Background:
 
     def _main(self) -> None:
         self.left = asyncio.run(self.serving.serve())
+
+
+def settings_of(
+    default: Settings,
+    *,
+    known: Set[str],
+    queues: Sequence[str] | None,
+    concurrency: int | None,
+    grace: Duration | None,
+    lease: Duration | None,
+    work: bool,
+    schedule: bool,
+) -> Settings:
+    """Return the settings of one replica in this process; UsageError for what cannot be right.
+
+    It serves the ``known`` queues unless ``queues`` names others.
+    """
+    return replace(
+        default,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        queues=tuple(sorted(known if queues is None else _checked(queues))),
+        concurrency=(
+            default.concurrency
+            if concurrency is None
+            else check_count(concurrency, what="concurrency")
+        ),
+        grace=default.grace if grace is None else duration(grace, what="grace"),
+        lease=default.lease if lease is None else duration(lease, what="lease", least=LEAST_LEASE),
+        work=work,
+        schedule=schedule,
+    )
+
+
+def _checked(queues: object) -> set[str]:
+    """Return the queues to serve; a text would be read as one queue for each of its letters."""
+    if isinstance(queues, str) or not isinstance(queues, Collection) or not queues:
+        raise UsageError(f"queues={queues!r} must be a list of names, such as ['default'].")
+    return {check_name(queue, what="queue") for queue in queues}

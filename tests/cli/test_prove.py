@@ -94,3 +94,72 @@ def test_a_program_that_is_not_there_exits_2(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert "can't be started" in done.stderr
+
+
+SHOP = """
+import time
+from onejob import App, Run
+
+app = App()
+
+
+@app.job()
+def naive(run: Run, names: list[str]) -> None:
+    for name in names:
+        with open("effects", "a") as file:
+            file.write(name + "\\n")
+        time.sleep(0.05)
+
+
+@app.job()
+def once(run: Run) -> None:
+    for name in ("ada", "bob"):
+        with run.transaction() as tx:
+            tx.execute("CREATE TABLE IF NOT EXISTS mail (name TEXT)")
+            if run.first(name, within=tx):
+                tx.execute("INSERT INTO mail VALUES (?)", [name])
+"""
+
+
+def prove_job(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command on a job of an App."""
+    (folder / "shop.py").write_text(SHOP)
+    return subprocess.run(
+        [sys.executable, "-m", "onejob", "prove", *words],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "120", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_job_that_repeats_its_effects_is_found(tmp_path: Path) -> None:
+    done = prove_job(
+        tmp_path, "--effects-file", "effects", "shop:app", "naive", "--args", '{"names": ["ada"]}'
+    )
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "ada took effect more than once" in done.stdout
+    assert sorted(os.listdir(tmp_path)) == ["shop.py"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_effects_in_the_run_s_own_transaction_hold(tmp_path: Path) -> None:
+    effects = ("--effects-sql", "SELECT name FROM mail", "--url", "sqlite:///onejob-prove.db")
+
+    done = prove_job(tmp_path, *effects, "--budget", "8s", "shop:app", "once")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "held: nothing was lost or doubled in " in done.stdout
+
+
+def test_a_job_that_is_not_there_exits_2(tmp_path: Path) -> None:
+    done = prove_job(tmp_path, "--effects-file", "effects", "shop:app", "nightly")
+
+    assert done.returncode == 2
+    assert "It has: naive, once." in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from onejob.errors import UsageError
 if TYPE_CHECKING:
     from onejob.prove.program.effects import Effects
     from onejob.prove.program.faults import Plan
+
+_SPEC = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 @click.command("prove")
@@ -37,7 +40,10 @@ if TYPE_CHECKING:
     is_flag=True,
     help="The database of --url is not on this machine, and holds nothing that matters.",
 )
-@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD ARG…")
+@click.option("--args", "arguments", metavar="JSON", default="{}", help="Arguments of JOB.")
+@click.argument(
+    "program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="MODULE:APP JOB | -- CMD…"
+)
 @store_options
 def command(
     invocation: Invocation,
@@ -52,9 +58,10 @@ def command(
     replay: Path | None,
     save: Path | None,
     target_is_disposable: bool,
+    arguments: str,
     program: tuple[str, ...],
 ) -> None:
-    """Kill, freeze, double and restart a program, and count its effects.
+    """Kill, freeze, double and restart a job, or any program, and count its effects.
 
     Runs it without a fault first: each effect of that run must be there exactly once after every
     fault. Each play has a fresh copy of this folder, so nothing in it is touched; what the program
@@ -75,6 +82,8 @@ def command(
         effects_file, effects_sql, effects_command, invocation.url, disposable=target_is_disposable
     )
     check_folder(Path.cwd())
+    if job := _job(program):
+        program = (sys.executable, "-m", "onejob.cli.prove_job", *job, _json(arguments))
     asked = Asked(
         command=program,
         effects=effects,
@@ -143,6 +152,29 @@ def _effects(
             "here; or, where it holds nothing that matters, add --target-is-disposable."
         )
     return InDatabase(url, sql)
+
+
+def _job(program: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return MODULE:APP and JOB, where that is meant, checked: both are there."""
+    if len(program) != 2 or not _SPEC.fullmatch(program[0]):
+        return None
+    from onejob.cli.prove_job import STORE
+
+    spec, job = program
+    app = Invocation(url=STORE).named(spec)
+    if job not in app.jobs:
+        raise UsageError(f"{spec} has no job {job!r}. It has: {', '.join(sorted(app.jobs))}.")
+    return spec, job
+
+
+def _json(arguments: str) -> str:
+    try:
+        found = json.loads(arguments)
+    except ValueError as error:
+        raise UsageError(f"--args is not JSON: {error}.") from error
+    if not isinstance(found, dict):
+        raise UsageError("--args must be a JSON object of arguments by name: '{\"image_id\": 7}'.")
+    return arguments
 
 
 def _plan(path: Path) -> Plan:

@@ -11,7 +11,7 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -62,9 +62,13 @@ class Copy:
 
 @dataclass(slots=True)
 class Copies:
-    """All copies of one play. A context manager: nothing of them is left when it ends."""
+    """All copies of one play. A context manager: nothing of them is left when it ends.
+
+    ``environment`` is added to ours.
+    """
 
     command: Sequence[str]
+    environment: Mapping[str, str]
     folder: Path
     log: Path
     all: list[Copy] = field(default_factory=list)
@@ -96,7 +100,7 @@ class Copies:
             return subprocess.Popen(
                 self.command,
                 cwd=self.folder,
-                env={**os.environ, MARK: self._mark},
+                env={**os.environ, **self.environment, MARK: self._mark},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from onejob.prove.program.copies import Copies, Copy, wait_until
@@ -36,6 +36,8 @@ class Rules:
     """How long a frozen copy stands still: longer than the leases that the program takes."""
     usual: float = 0.0
     """How long the fault-free run took."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What copies find in theirs beside ours."""
 
     @property
     def look(self) -> float:
@@ -69,7 +71,7 @@ class Play:
 
     def __init__(self, plan: Plan, rules: Rules, folder: Path, log: Path) -> None:
         self._plan, self._rules, self._folder = plan, rules, folder
-        self._copies = Copies(rules.command, folder, log)
+        self._copies = Copies(rules.command, rules.environment, folder, log)
         self._began = time.monotonic()
         self._events: list[Event] = []
         self._seen: Counter[str] = Counter()

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -46,6 +46,8 @@ class Asked:
     """Whether plays have nothing in common but this machine, and may run side by side."""
     only: Plan | None = None
     """Play this one and no other: a replay."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What the program finds in its environment beside ours."""
 
 
 @dataclass(slots=True)
@@ -91,7 +93,7 @@ def search(asked: Asked, *, progress: Callable[[float, str], None]) -> Tried:
 
 
 def _rules(asked: Asked, *, usual: float = 0.0, freeze: float = 0.0) -> Rules:
-    return Rules(asked.command, asked.effects, asked.patience, freeze, usual)
+    return Rules(asked.command, asked.effects, asked.patience, freeze, usual, asked.environment)
 
 
 def _fault_free(asked: Asked) -> Tried:
