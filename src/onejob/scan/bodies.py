@@ -175,6 +175,8 @@ _OWN = re.compile(
     r"heart_?beat|keep_?alive|watch_?dog|metric|liveness|readiness|health|telemetry|gauge|statsd"
     r"|prometheus|profil|memory_?(usage|stat)|flush_?(logs?|stats|buffer|metrics)|runtime_?stats"
     r"|(report|collect|log|print|emit|record|update)_?(runtime_?)?(stats|statistics|usage)"
+    r"|(empty|rebuild|fill)_?cache|with_cache|(api_?key|session)_?usage_?tracker"
+    r"|lock_?(repository|registry|renew)\w*_?renew|flush_\w*queue"
     r"|(refresh|reload|clean(up)?|evict|expire|purge|invalidate|prune|sweep|warm)_?(local_?|memory_?)?"
     r"(cache|sessions?_?cache)|cache_?(refresh|clean|evict|sweep|expir|reload)|janitor|evict"
     r"|(re)?load_?(config|settings?|propert)|config_?(reload|watch|refresh)|(re)?new_?lease|lease_?renew"
@@ -192,7 +194,7 @@ _SUPERVISES = re.compile(
     re.IGNORECASE,
 )
 _SCREEN = re.compile(
-    r"spinner|progress|animat|render|redraw|repaint|frame|blink|cursor|countdown|typing|screen|tui",
+    r"spinner|progress|animat|render|redraw|repaint|frame|blink|cursor|countdown|typing|screen|tui|tips?(?:_|$)",
     re.IGNORECASE,
 )
 _RETRY = re.compile(
@@ -243,9 +245,10 @@ def takes_from_a_queue(*names: str) -> bool:
 def calls_in(body: str) -> tuple[str, ...]:
     """Return the names that a body calls, in order, without repetition."""
     found = re.findall(
-        r"([A-Za-z_]\w*[!?]?)\s*\(|(?m:^\s*([a-z_]\w*[!?]?)\s*(?:$|;))", body[:8_000]
+        r"([A-Za-z_]\w*[!?]?)\s*\(|(?m:^\s*([a-z_]\w*[!?]?)\s*(?:$|;))|\bthis::(\w+)",
+        body[:8_000],
     )
-    names = (first or second for first, second in found)
+    names = (first or second or handed for first, second, handed in found)
     return tuple(dict.fromkeys(name for name in names if name not in _KEYWORDS))[:40]
 
 

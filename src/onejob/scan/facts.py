@@ -66,6 +66,8 @@ class Trigger:
     """The dotted name of the object that fires it, where the code has one."""
     needs: str = ""
     """As a guard's: without that App this is no trigger."""
+    values: tuple[tuple[str, str], ...] = ()
+    """What a template leaves to its chart: ("schedule", "cleanup.schedule")."""
 
 
 @dataclass(frozen=True, slots=True)

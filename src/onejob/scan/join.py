@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from onejob.scan import charts
 from onejob.scan.facts import Fact, Function, Guard, Launch, Note, Setting, Smell, Trigger
 from onejob.scan.finding import Finding, Related, Verdict
 from onejob.scan.fleet import resolved
@@ -45,7 +46,7 @@ def join(facts: Iterable[Fact], house_guards: tuple[str, ...] = ()) -> list[Find
     started = resolved((fact for fact in facts if isinstance(fact, Launch)), settings)
     launches = Launches(started)
     triggers = [fact for fact in facts if isinstance(fact, Trigger)]
-    triggers += unwrapped(facts)
+    triggers = charts.filled([*triggers, *unwrapped(facts)], settings)
     findings = []
     for trigger in triggers:
         guards = tuple(_guards(trigger, functions, house_guards)) or tuple(

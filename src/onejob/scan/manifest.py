@@ -17,7 +17,8 @@ NODES_MAX = 100_000
 DEPTH_MAX = 80
 _TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{\{")
 _OPENING = re.compile(r"\{\{-?\s*(if|else|end|range|with|define|block|template|/\*)\b")
-_ENTRY = re.compile(r"(?P<key>\"[^\"]*\"|'[^']*'|[^\s#:'\"{}\[\],&*!|>%@`-][^:#]*?)\s*:(?:\s+|$)")
+#: A key may be a symbol of Ruby, ``:schedule:``.
+_ENTRY = re.compile(r"(?P<key>\"[^\"]*\"|'[^']*'|:?[^\s#:'\"{}\[\],&*!|>%@`-][^:#]*?)\s*:(?:\s+|$)")
 _DASH = re.compile(r"-(?:\s+|$)")
 _LISTED = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^,\[\]\s][^,\[\]]*)")
 _BLOCK_TEXT = re.compile(r"[|>][+-]?\d*\s*(#.*)?$")

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 _OWN = re.compile(
     r"heart_?beat|keep_?alive|watch_?dog|metric|liveness|readiness|health_?check|spinner|progress"
-    r"|telemetry|gauge|statsd|profil|memory_(monitor|usage)|gc_|garbage|flush_?(logs?|stats|buffer)"
+    r"|telemetry|gauge|statsd|health_?monitor|profil|memory_(monitor|usage)|gc_|garbage|flush_?(logs?|stats|buffer)"
     r"|(upload|ship|forward|tail|rotate)_?logs?\b|logs?_(upload|ship|forward|flush)"
     r"|(refresh|renew|rotate|update)_?(auth_?|access_?)?(token|credential|certificate|cert|secret)s?\b"
     r"|(refresh|reload|clean(_?up)?|evict|expire|purge|invalidate|prune|sweep|flush|clear)_?"
-    r"(local_?|memory_?|expired_?|stale_?)?(cache|session|rate_?limit|connection|socket|client)"
+    r"(local_?|memory_?|expired_?|stale_?)?(cache|rate_?limit|connection|socket)"
     r"|cache_?(refresh|clean|evict|sweep|expir)|reload_?(config|settings)|config_?(reload|watch)"
     r"|(renew|extend)_?(lease|lock)|lease_?renew|reap_?(zombie|child|process|idle)"
-    r"|idle_?(timeout|check)|ping_?(loop|server|pong|client|interval|timer)|send_?ping|reconnect"
+    r"|idle_?(timeout|check)|ping_?(loop|thread|server|pong|client|interval|timer)|send_?ping|reconnect"
     r"|connection_?(monitor|check)|event_?loop_?(lag|monitor)|rate_?limit"
     r"|resource_?(monitor|usage)|monitor_?(memory|cpu|resource|process|thread|parent|loop)"
     r"|check_?(child|process|parent)|supervis|autoreload|file_?watch|watch_?(file|config|dir)|debounce|throttle",

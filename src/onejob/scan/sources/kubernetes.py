@@ -28,6 +28,7 @@ _KINDS = re.compile(
 )
 SHORTEST_DEADLINE_SECONDS = 10
 _COMMAND = ("command", "args")
+_CHOSEN = ("suspend", "schedule", "concurrencyPolicy")
 
 
 def read(file: SourceFile) -> Iterator[Fact]:
@@ -39,7 +40,9 @@ def read(file: SourceFile) -> Iterator[Fact]:
     scaled: dict[str, str] = {}
     for document in _objects(documents(file.text)):
         match document.get("kind"):
-            case "CronJob" | "CronWorkflow" | "ScheduledWorkflow" | "PingSource":
+            case "CronJob" | "CronWorkflow" | "ScheduledWorkflow" | "PingSource" if document.at(
+                "spec"
+            ):
                 facts += _cron_job(file, document)
             case "Deployment" | "DeploymentConfig" | "Rollout" | "StatefulSet" | "DaemonSet":
                 facts += _workload(file, document)
@@ -88,6 +91,7 @@ def _cron_job(file: SourceFile, document: Node) -> Iterator[Fact]:
         fires="platform",
         why="the controller may start it twice for one fire time, and lets two runs overlap",
         words=(document.get("metadata", "name"), *_images(pod)),
+        values=tuple((key, name) for key in _CHOSEN if (name := _value_of(spec.get(key)))),
         confidence="medium" if computed else "high",
     )
     deadline = spec.get("startingDeadlineSeconds")
@@ -121,19 +125,24 @@ def _ours(pod: Node | None) -> Iterator[Guard]:
 
 
 def _cron_guards(spec: Node, schedule: str) -> Iterator[Guard]:
-    if spec.get("suspend").lower() == "true":
-        yield Guard("suspend: true", Verdict.DISABLED, spec.line_of("suspend"))
-    if schedule and never(schedule):
-        yield Guard(schedule, Verdict.NEVER, spec.line_of("schedule"))
-    policy = spec.get("concurrencyPolicy")
-    if policy in ("Forbid", "Replace"):
+    for key in _CHOSEN:
+        text = schedule if key == "schedule" else spec.get(key)
+        yield from chosen(key, text, spec.line_of(key))
+
+
+def chosen(key: str, text: str, line: int) -> Iterator[Guard]:
+    """Return what a value of a CronJob keeps from happening."""
+    if key == "suspend" and text.lower() == "true":
+        yield Guard("suspend: true", Verdict.DISABLED, line)
+    elif key == "schedule" and text and never(text):
+        yield Guard(text, Verdict.NEVER, line)
+    elif key == "concurrencyPolicy" and text in ("Forbid", "Replace"):
         why = {
             "Forbid": "keeps two from running at once; one fire time may still start twice, and a "
             "long run swallows the next",
             "Replace": "ends the run that is under way; what it had done stays done",
-        }[policy]
-        line = spec.line_of("concurrencyPolicy")
-        yield Guard(f"concurrencyPolicy: {policy}", Verdict.NO_OVERLAP, line, why)
+        }[text]
+        yield Guard(f"concurrencyPolicy: {text}", Verdict.NO_OVERLAP, line, why)
 
 
 def _workload(file: SourceFile, document: Node) -> Iterator[Fact]:
@@ -180,7 +189,7 @@ def _replicas(kind: str, spec: Node) -> int | None:
 def _value_of(text: str) -> str:
     """Return the chart's value that a template names: ``{{ .Values.web.replicas }}``."""
     match = re.search(r"\$?\.Values\.([\w.]+)", text)
-    return match[1] if match and text.strip().startswith("{{") else ""
+    return match[1] if match and text.strip(" \"'").startswith("{{") else ""
 
 
 def _command_words(pod: Node | None) -> list[str]:

@@ -9,11 +9,12 @@ from onejob.scan.bodies import calls_in, for_itself, guards_in, without_comments
 from onejob.scan.facts import Fact, Function, Guard, Setting, Trigger
 from onejob.scan.finding import Verdict
 from onejob.scan.schedules import never
-from onejob.scan.sources.go.unit import Call, Unit
+from onejob.scan.sources.go.unit import QUIET, Call, Unit
 from onejob.scan.syntax import line, literal, nodes
 
 _CRON_IMPORTS = ("robfig/cron", "go-cron", "/cron/v", "gopkg.in/robfig")
 _CRON_NAMES = re.compile(r"cron|sched", re.IGNORECASE)
+_CRON_MADE = re.compile(r"\bcron\.New\w*\(")
 
 
 def libraries(unit: Unit) -> Iterator[Fact]:
@@ -50,6 +51,8 @@ def libraries(unit: Unit) -> Iterator[Fact]:
                 | "NewCronJob"
             ):
                 position = next((p for p in range(3) if _written(unit, call, p)), -1)
+                if position < 0 and _of_a_cron(unit, call):
+                    position = 0
                 if position >= 0 and len(call.arguments) > 1:
                     when = unit.schedule(call.text(position))
                     yield _trigger(unit, call, "own-cron", when, len(call.arguments) - 1)
@@ -70,6 +73,13 @@ def _is_cron(unit: Unit, call: Call) -> bool:
     if written:
         return False
     return unit.uses(*_CRON_IMPORTS) or _CRON_NAMES.search(call.receiver) is not None
+
+
+def _of_a_cron(unit: Unit, call: Call) -> bool:
+    """Decide whether the receiver was made by one of the many packages called ``cron``."""
+    made = unit.constant(call.receiver) if re.fullmatch(r"[\w.]+", call.receiver) else ""
+    path = unit.imports.get("cron", "")
+    return path.rpartition("/")[0].count(".") > 0 and _CRON_MADE.match(made) is not None
 
 
 def _timed(unit: Unit, call: Call, position: int) -> bool:
@@ -126,7 +136,7 @@ def _trigger(unit: Unit, call: Call, kind: str, when: str, task: int) -> Trigger
         if not inline
         else None
     )
-    called = calls_in(body) if inline else ()
+    called = tuple(each for each in calls_in(body) if each not in QUIET) if inline else ()
     target = (
         given[1]
         if given and not inline

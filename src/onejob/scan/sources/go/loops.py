@@ -21,7 +21,7 @@ from onejob.scan.bodies import (
 )
 from onejob.scan.facts import Guard, Trigger
 from onejob.scan.finding import Confidence, Verdict
-from onejob.scan.sources.go.unit import FUNCTIONS, Call, Unit
+from onejob.scan.sources.go.unit import FUNCTIONS, QUIET, Call, Unit
 from onejob.scan.syntax import above, children, enclosing, line, nodes
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _data_cases(loop: SgNode) -> list[str]:
     found = []
     for case in nodes(loop, "communication_case"):
         head = case.text().partition(":")[0] if ":=" not in case.text()[:60] else case.text()[:120]
-        received = re.search(r"<-\s*([\w.()]+)", head)
+        received = re.search(r"(?:case\s+|=\s*)<-\s*([\w.()]+)", head)
         if received and not _ENDS.search(received[1]):
             name = received[1]
             if not re.search(r"\.C$|time\.|[tT]ick|[tT]imer|wake|notify|trigger|kick", name):
@@ -214,7 +214,7 @@ def _trigger(
     unit: Unit, call: Call, loop: SgNode | None, text: str, schedule: str, kind: str
 ) -> Iterator[Trigger]:
     function, receiver = unit.names_around(call.node)
-    called = tuple(name for name in calls_in(text) if name not in _QUIET)
+    called = tuple(name for name in calls_in(text) if name not in QUIET)
     work = [name for name in called if name not in ("Stop", "Reset")]
     only = work[:1] if len(work) <= 2 else []
     if kind == "loop" and loop is not None and not work and not guards_in(text, 0):
@@ -287,12 +287,3 @@ def _led(unit: Unit, node: SgNode) -> Iterator[Guard]:
             why = "lets one leader run it; nothing fences a leader that has been replaced"
             yield Guard("leader election", Verdict.WEAK_GUARD, line(parent), why)
             return
-
-
-_QUIET_WORDS = """
-    Tick NewTicker Sleep After Stop Reset Done Now Since Err Error Errorf Info Infof Warn Warnf
-    Debug Debugf Printf Println Print Fatal Fatalf make len append string int int64 WithTimeout
-    Background WithCancel cancel Add Wait Lock Unlock RLock RUnlock Duration NewTimer recover
-    Sprintf With Any String Int Inc Observe Seconds WithField WithFields WithError min max Log
-"""
-_QUIET = frozenset(_QUIET_WORDS.split())

@@ -159,3 +159,13 @@ def _call(node: SgNode) -> Call:
 def _from(text: str) -> str:
     name = re.search(r"[A-Za-z_][\w.]*", text.replace('"', " "))
     return f"from {name[0]}"[:CHARACTERS_MAX] if name else ""
+
+
+_QUIET_WORDS = """
+    Tick NewTicker Sleep After Stop Reset Done Now Since Err Error Errorf Info Infof Warn Warnf
+    Debug Debugf Printf Println Print Fatal Fatalf make len append string int int64 WithTimeout
+    Background WithCancel cancel Add Wait Lock Unlock RLock RUnlock Duration NewTimer recover
+    Sprintf With Any String Int Inc Observe Seconds WithField WithFields WithError min max Log
+"""
+#: Calls that say nothing about the work around them.
+QUIET = frozenset(_QUIET_WORDS.split())

@@ -17,6 +17,7 @@ from onejob.scan.sources.javascript import (
     libraries,
     own,
     smells,
+    tables,
     timers,
 )
 from onejob.scan.sources.javascript.guards import guards_in
@@ -48,7 +49,8 @@ def read(file: SourceFile) -> Iterable[Fact]:
     if triggers:
         found = (*libraries.find(script), *decorators.find(script), *timers.find(script))
         for trigger, node in found:
-            yield own.wrapper_around(script, trigger, node) or trigger
+            wrapped = own.wrapper_around(script, trigger, node)
+            yield from (wrapped,) if wrapped else tables.unrolled(script, trigger, node)
         yield from launches.find(script)
         yield from own.uses(script)
     if guards:

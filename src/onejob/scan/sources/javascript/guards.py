@@ -29,6 +29,7 @@ _LEADER = re.compile(
 _CLUSTER = re.compile(
     r"NODE_APP_INSTANCE|cluster\.(isPrimary|isMaster|worker)|process\.env\.(pm_id|INSTANCE_\w+"
     r"|CF_INSTANCE_INDEX|POD_NAME|HOSTNAME)|os\.hostname\(\)"
+    r"|(?:^|[\s(!&|])(?:(?:worker|process|instance|cluster)\.?(?:id|Id|ID|index|Index)|id)\s*={2,3}\s*[01]\b"
 )
 _LOCK = re.compile(
     r"(^|[^a-z])(un)?lock(ed|s|er)?([^a-z]|$)|mutex|exclusive|semaphore|distributed", re.I

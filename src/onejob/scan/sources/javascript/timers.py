@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from onejob.scan.bodies import for_a_person
 from onejob.scan.facts import Guard, Trigger
 from onejob.scan.finding import Verdict
 from onejob.scan.purposes import own_purpose
@@ -46,6 +47,7 @@ _QUEUES = re.compile(
     r"|fetchJob|dequeue|claimJob|popJob|lpop|rpop)\b",
     re.I,
 )
+_ENDS = re.compile(r"^(?:stop|shut_?down|close|dispose|destroy|teardown)", re.I)
 _EVENTS = re.compile(r"['\"](exit|close|error|disconnect|end|SIG\w+)['\"]")
 
 
@@ -185,11 +187,13 @@ def _rearmed(script: Script, node: SgNode) -> Iterator[Trigger]:
     name = around(node)
     if not name or _RETRY.search(name) or not _arms(script, given[0], name):
         return
+    if for_a_person(name) or any(_ENDS.match(own_name(each)) for each in above(node, *FUNCTIONS)):
+        return  # it shows something, or waits for the end of what is being stopped
     owner = _owner(node, name)
     if owner is None or _conditional(node, owner):
         return
     period = given[1] if len(given) > 1 else None
-    if period is not None and _RETRY.search(period.text()):
+    if period is not None and _RETRY.search(period.text().replace("emaining", "")):
         return
     schedule = times.milliseconds(script, period)
     yield _fact(script, owner, "set-timeout", None, owner, schedule, owner.text())

@@ -275,13 +275,13 @@ def _quartz(unit: Unit, call: Call) -> Iterator[Fact]:
 
 
 _FOREVER = re.compile(
-    r"(?:while|do)\b|^\s*(?:true|!\s*\w*(?:stop|shut|clos|interrupt|done|terminat|cancel)\w*|\w*running"
+    r"(?:while|do)\b|^.*&&\s*!Thread\.\w+\(\)\.isInterrupted\(\)|^\s*(?:true|!\s*\w*(?:stop|shut|clos|interrupt|done|terminat|cancel)\w*|\w*running"
     r"|\w*[aA]ctive|\w*[eE]nabled|!Thread\.\w+\(\)\.isInterrupted\(\)|isRunning\(\))",
     re.IGNORECASE,
 )
 _DO = {"java": "do_statement", "kotlin": "do_while_statement"}
 _SLEEPS = re.compile(
-    r"\bThread\.sleep\s*\(([^()]*)|\b[A-Z]\w*\.sleep\s*\(([^()]*)|\bdelay\s*\(([^()]*)"
+    r"\bThread\.sleep\s*\(([^()]*)|\b(?:[A-Z]\w*|\w*[uU]nit)\.sleep\s*\(([^()]*)|\bdelay\s*\(([^()]*)"
 )
 _TAKES = re.compile(
     r"\.poll\s*\(|\.take\s*\(|receiveMessage|\.receive\s*\(|readMessage|blpop|xreadgroup|\.accept\s*\("
