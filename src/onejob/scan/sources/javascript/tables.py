@@ -16,7 +16,7 @@ from onejob.scan.facts import Trigger
 from onejob.scan.finding import Related
 from onejob.scan.sources.javascript import times
 from onejob.scan.sources.javascript.guards import guards_in
-from onejob.scan.sources.javascript.script import FUNCTIONS, Script, called, entries
+from onejob.scan.sources.javascript.script import FUNCTIONS, Script, arguments, called, entries
 from onejob.scan.syntax import above, children, line
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def _rows(script: Script, node: SgNode) -> list[SgNode]:
 
 
 def _objects(script: Script, table: SgNode | None) -> list[SgNode]:
+    if table is not None and called(table) in ("Object.values", "Object.entries"):
+        table = next(iter(arguments(table)), None)
     found = script.value(table)
     if found is None or found.kind() not in ("array", "object"):
         return []
