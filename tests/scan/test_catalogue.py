@@ -27,7 +27,7 @@ def test_a_kind_has_three_variants_and_a_safe_one(number: int) -> None:
 
 
 def marks_of(number: int) -> tuple[list[str], int]:
-    """Return the verdicts that the fixtures of a kind expect, and how many look-alikes they have."""
+    """Return the verdicts that a kind's fixtures expect, and how many look-alikes they have."""
     cases = [*FIXTURES.glob(f"*/t{number:02}_*"), *FIXTURES.glob(f"*/t{number:02}.*")]
     files = [file for case in cases for file in ([case] if case.is_file() else case.rglob("*"))]
     verdicts: list[str] = []
