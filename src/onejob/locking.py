@@ -96,6 +96,8 @@ def _fence(services: Services, resource: str, token: int) -> Steps[None]:
 
 
 def _resources(protects: str | Collection[str]) -> tuple[str, ...]:
+    if protects == ():
+        return ()
     if not isinstance(protects, Collection):
         raise UsageError(
             f"protects={protects!r} names no resources. Give a name, or a list of names."

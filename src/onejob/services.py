@@ -103,11 +103,13 @@ class Services:
         self.store.close()
 
     def _run_alone(self, command: Command[Any]) -> Any:
-        carry(self._outside(command), self.store.run)
+        if fences.around():
+            carry(self._outside(command), self.store.run)
         return self.store.run(command)
 
     async def _arun_alone(self, command: Command[Any]) -> Any:
-        await acarry(self._outside(command), self.astore.run)
+        if fences.around():
+            await acarry(self._outside(command), self.astore.run)
         return await self.astore.run(command)
 
     def _outside(self, command: Command[Any]) -> Steps[None]:

@@ -151,6 +151,11 @@ class Asking:
         """Return what takes this one from among those who wait."""
         return leases.give_up(self._services.app, self.wanted.name, owner=self.owner)
 
+    def failed(self, error: BaseException) -> None:
+        """Undo a question that ended without an answer: it may have been carried out."""
+        if not isinstance(error, UsageError | SchemaMismatch):
+            self.undo(insist=True)
+
     def undo(self, *, insist: bool) -> None:
         """Have given back what this one may have been given, and will never know of.
 
@@ -258,22 +263,13 @@ def _asked(asking: Asking, services: Services, waiters: Waiters) -> Held | Span:
 def _answer(asking: Asking, services: Services) -> Held | Span:
     while True:
         question = asking.ask()
-        with _undone(asking):
+        try:
             standing = services.run()(question)
+        except BaseException as error:
+            asking.failed(error)
+            raise
         if (answer := asking.answered(standing)) != 0:
             return answer
-
-
-@contextmanager
-def _undone(asking: Asking) -> Iterator[None]:
-    """Undo a question that ends without an answer: it may have been carried out."""
-    try:
-        yield
-    except (UsageError, SchemaMismatch, asyncio.CancelledError):
-        raise
-    except BaseException:
-        asking.undo(insist=True)
-        raise
 
 
 async def atake(asking: Asking, services: Services, waiters: Waiters) -> Held:
@@ -306,10 +302,12 @@ async def _aasked(asking: Asking, services: Services) -> Held | Span:
     while True:
         question = asyncio.ensure_future(services.arun()(asking.ask()))
         try:
-            with _undone(asking):
-                standing = await asyncio.shield(question)
+            standing = await asyncio.shield(question)
         except asyncio.CancelledError:
             question.add_done_callback(partial(_give_back, asking))
+            raise
+        except BaseException as error:
+            asking.failed(error)
             raise
         answer = asking.answered(standing)
         if answer != 0:

@@ -14,7 +14,6 @@ once somebody else has taken over. A lease that has lapsed is not revived, even 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 
 from onejob.commands.command import Command, Parameters, Row, as_json, count, found
 from onejob.core.hold import Grip, Listed, Standing
@@ -75,7 +74,7 @@ def acquire(
         "holder": holder,
         "ttl": ttl,
         "at_least": at_least,
-        "resources": as_json(sorted(set(resources))),
+        "resources": as_json(sorted(set(resources))) if resources else "[]",
         "wait": wait,
         "now": now,
     }
@@ -84,7 +83,7 @@ def acquire(
 
 def renew(held: Iterable[tuple[Grip, Span]], *, now: int | None = None) -> Command[frozenset[str]]:
     """Extend many leases from the store's now; returns the owners whose lease was extended."""
-    batch = [{**asdict(grip), "ttl": ttl} for grip, ttl in held]
+    batch = [{**_shown(grip), "ttl": ttl} for grip, ttl in held]
     return Command("lease_renew", {"held": as_json(batch), "now": now}, _owners, repeatable=True)
 
 
@@ -93,7 +92,7 @@ def release(grip: Grip, *, now: int | None = None) -> Command[bool]:
 
     Asked again after a lost reply, it was done: nobody has drawn a token since.
     """
-    return Command("lease_release", {**asdict(grip), "now": now}, found, repeatable=True)
+    return Command("lease_release", {**_shown(grip), "now": now}, found, repeatable=True)
 
 
 def undo(scope: str, name: str, *, owner: str, now: int | None = None) -> Command[bool]:
@@ -118,7 +117,7 @@ def fence(grip: Grip, *, idle_limit: Span, now: int | None = None) -> Command[bo
     Renewals go on meanwhile where the store has locks on rows. ``idle_limit`` bounds how long the
     store lets that transaction sit idle. False: the lease is over; roll back.
     """
-    parameters: Parameters = {**asdict(grip), "idle_limit": idle_limit, "now": now}
+    parameters: Parameters = {**_shown(grip), "idle_limit": idle_limit, "now": now}
     return Command("lease_fence", parameters, found)
 
 
@@ -164,6 +163,11 @@ def purge(*, unused: Span, limit: int, now: int | None = None) -> Command[int]:
     """Forget locks that have been free, and not asked for, for a while. Tokens go on rising."""
     parameters: Parameters = {"unused": unused, "limit": limit, "now": now}
     return Command("lease_purge", parameters, count, repeatable=True)
+
+
+def _shown(grip: Grip) -> Parameters:
+    # Not asdict, which copies deeply: locks are taken and given back in tight loops.
+    return {"scope": grip.scope, "name": grip.name, "token": grip.token, "owner": grip.owner}
 
 
 def _standing(rows: Sequence[Row]) -> Standing | None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
 from typing import Generic, Protocol, TypeVar
 
 #: An idle connection is closed at the next opportunity after this long.
@@ -40,24 +41,16 @@ class Connections(Generic[C]):
         self._lock = threading.Lock()
         self._pid = os.getpid()
 
-    @contextmanager
-    def lend(self) -> Iterator[C]:
+    def lend(self) -> Loan[C]:
         """Lend a connection for one command or transaction; one that failed is not lent again."""
-        connection = self._take()
-        try:
-            yield connection
-        except BaseException:
-            if self._usable(connection):
-                self._give_back(connection)
-            else:
-                _close(connection)
-            raise
-        self._give_back(connection)
+        return Loan(self)
 
     def reap(self) -> None:
         """Close what has been idle for long enough."""
         oldest = time.monotonic() - IDLE_SECONDS
         with self._lock:
+            if not self._idle or self._idle[0][0] >= oldest:
+                return  # the first has been idle for longest
             stale = [connection for since, connection in self._idle if since < oldest]
             self._idle = [entry for entry in self._idle if entry[0] >= oldest]
         for connection in stale:
@@ -98,6 +91,27 @@ class Connections(Generic[C]):
         _inherited.append(self._idle)
         self._lock = threading.Lock()
         self._idle, self._pid = [], os.getpid()
+
+
+class Loan(Generic[C]):
+    """A connection that is lent for the length of a block."""
+
+    __slots__ = ("_connection", "_connections")
+
+    def __init__(self, connections: Connections[C]) -> None:
+        self._connections = connections
+
+    def __enter__(self) -> C:
+        self._connection = self._connections._take()
+        return self._connection
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._connections._give_back(self._connection)
 
 
 def _close(connection: Closable) -> None:

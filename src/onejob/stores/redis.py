@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NoReturn, TypeVar
 
 import redis
@@ -24,6 +25,7 @@ from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
     BusyLoadingError,
+    NoPermissionError,
     NoScriptError,
     ReadOnlyError,
     RedisError,
@@ -36,8 +38,9 @@ from onejob.core.time import SECOND, Span
 from onejob.errors import OutcomeUnknown, StoreUnavailable, UnsupportedByStore
 from onejob.stores.migrate import Migrated
 from onejob.stores.protocol import Statement, Style, Within
+from onejob.stores.redis_line import Line, Lines, lines
 from onejob.stores.redis_url import address
-from onejob.stores.scripts import Script, script
+from onejob.stores.scripts import script
 
 T = TypeVar("T")
 
@@ -46,6 +49,14 @@ PATIENCE_SECONDS = 5.0
 
 #: The commands after which something new is held.
 _TAKING = frozenset({"lease_acquire", "lease_break", "claim_take"})
+
+#: Refused before anything was done.
+_NOT_NOW = (
+    *("NOAUTH", "WRONGPASS", "NOPERM", "OOM", "MISCONF", "NOREPLICAS", "READONLY", "LOADING"),
+    *("BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK"),
+)
+
+_as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class RedisStore:
@@ -57,13 +68,12 @@ class RedisStore:
         self.where, self.schema = where, schema
         self._address = address(url)
         self._root = f"{{{schema}}}:"
-        self._client: Any = None
 
     def run(self, command: Command[T], within: Within | None = None) -> T:
         """Carry out one command. ``within`` is refused: there are no transactions to join."""
         if within is not None:
             raise _no_transactions()
-        return self.carry(command, self._connected())
+        return self.carry(command, self._opened[1])
 
     def statements(self, command: Command[T], style: Style) -> Sequence[Statement]:
         """Refuse: there is nothing that somebody else's connection could send."""
@@ -87,7 +97,7 @@ class RedisStore:
     def check(self) -> None:
         """Raise StoreUnavailable unless the server answers."""
         with self._mapped(repeatable=True, what="PING"):
-            self._connected().ping()
+            self._opened[0].ping()
 
     def init(self) -> Migrated:
         """Make sure that the server answers; it has no tables."""
@@ -102,7 +112,7 @@ class RedisStore:
 
     def durability(self) -> dict[str, Any]:
         """Return what the server says about what it keeps: persistence, eviction, replicas."""
-        client = self._connected()
+        client, _ = self._opened
         with self._mapped(repeatable=True, what="INFO"):
             told: dict[str, Any] = {}
             for section in ("persistence", "replication", "memory"):
@@ -110,114 +120,105 @@ class RedisStore:
         return told
 
     def reap(self) -> None:
-        """Keep what is idle: the pool has a connection a thread, and the server many."""
+        """Close connections that have been idle for long enough."""
+        self._opened[1].reap()
 
     def close(self) -> None:
-        """Close every connection."""
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        """Close every idle connection."""
+        client, lines = self._opened
+        lines.hang_up()
+        client.close()
 
-    def connect(self, seconds: float) -> Any:
-        """Return a client whose every command ends within ``seconds``. Opens no connection."""
-        return self._address.client(
+    def lines(self, seconds: float) -> tuple[Any, Lines]:
+        """Return a client whose every command ends within ``seconds``, and lines of its kind.
+
+        Opens no connection.
+        """
+        client = self._address.client(
             socket_timeout=seconds,
             socket_connect_timeout=min(seconds, PATIENCE_SECONDS),
             # Ours to decide: what may be asked twice is, and nothing else.
             retry=Retry(NoBackoff(), 0),
             decode_responses=True,
+            # The older one: a server pushes nothing in between.
+            protocol=2,
         )
+        return client, lines(client, self._reached)
 
-    def _connected(self) -> Any:
-        if self._client is None:
-            self._client = self.connect(PATIENCE_SECONDS)
-        return self._client
+    @cached_property
+    def _opened(self) -> tuple[Any, Lines]:
+        return self.lines(PATIENCE_SECONDS)
 
-    def carry(self, command: Command[T], client: Any) -> T:
-        """Carry a command out over this client, and again where that is safe."""
-        if self._address.wait and command.name in _TAKING:
-            # WAIT speaks of what its own connection has written.
-            with self._reached(client.client) as one:
-                answer = self._carry(command, one)
-                self._wait(one, command.name)
-            return answer
-        return self._carry(command, client)
-
-    def _carry(self, command: Command[T], client: Any) -> T:
-        text = script(command.name)
-        given = json.dumps(dict(command.parameters), ensure_ascii=False, separators=(",", ":"))
+    def carry(self, command: Command[T], lines: Lines) -> T:
+        """Carry a command out over one of these lines, and again where that is safe."""
         repeatable = command.repeatable or not command.writes
-        with self._mapped(repeatable=repeatable, what=command.name):
+        try:
             try:
-                rows = self._evaluated(client, text, given)
+                rows = self._asked(command, lines, once=not repeatable)
             except redis.ConnectionError:
                 if not repeatable:
                     raise
-                rows = self._evaluated(client, text, given)
+                lines.hang_up()
+                rows = self._asked(command, lines, once=False)
+        except (RedisError, OSError) as error:
+            self._raise(error, repeatable=repeatable, what=command.name)
         return command.decode(rows)
 
-    def _evaluated(self, client: Any, text: Script, given: str) -> Sequence[Row]:
-        try:
-            rows: list[Row] = self._sent(client, "EVALSHA", text.digest, given)
-        except NoScriptError:
-            # A server that has restarted, or another one after a failover. Nothing was done.
-            rows = self._sent(client, "EVAL", text.text, given)
+    def _asked(self, command: Command[Any], lines: Lines, *, once: bool) -> list[Row]:
+        text, given = script(command.name), _as_json(dict(command.parameters))
+        with lines.lend() as line:
+            if once:
+                line.refresh()
+            try:
+                answer = line.evaluate("EVALSHA", text.digest, self._root, given)
+            except NoScriptError:
+                # A server that has restarted, or another one after a failover. Nothing was done.
+                answer = line.evaluate("EVAL", text.text, self._root, given)
+            rows: list[Row] = json.loads(answer)
+            if self._address.wait and _has_taken(command, rows):
+                self._wait(line, command.name)
         return rows
-
-    def _sent(self, client: Any, word: str, script: str, given: str) -> list[Row]:
-        """Send one script, straight over a connection where there is one: at half the cost."""
-        pool = getattr(client, "connection_pool", None)
-        if pool is None or getattr(client, "connection", None) is not None:
-            return client.execute_command(word, script, 1, self._root, given)  # type: ignore[no-any-return]
-        connection = self._reached(pool.get_connection)
-        try:
-            connection.send_command(word, script, 1, self._root, given)
-            return connection.read_response()  # type: ignore[no-any-return]
-        except ResponseError:
-            raise
-        except BaseException:
-            # Whatever comes now would be read as the answer to something else.
-            connection.disconnect()
-            raise
-        finally:
-            pool.release(connection)
 
     def _reached(self, connect: Callable[[], Any]) -> Any:
         """Reach the server: a failure here is no unknown outcome, as nothing was sent yet."""
         with self._mapped(repeatable=True, what="connect"):
             return connect()
 
-    def _wait(self, client: Any, what: str) -> None:
+    def _wait(self, line: Line, what: str) -> None:
+        replicas, ms = self._address.wait, self._address.wait_ms
         with self._mapped(repeatable=False, what=what):
-            have = client.wait(self._address.wait, self._address.wait_ms)
-        if have < self._address.wait:
-            why = f"{have} of {self._address.wait} replicas had it after {self._address.wait_ms} ms"
-            raise OutcomeUnknown(what, self.where, why)
+            have = line.wait(f"{self._root}wait", replicas, ms=ms)
+        if have < replicas:
+            raise OutcomeUnknown(what, self.where, f"{have} of {replicas} replicas had it after {ms} ms")
 
     @contextmanager
     def _mapped(self, *, repeatable: bool, what: str) -> Iterator[None]:
-        """Turn the driver's errors into ours, in this one place."""
         try:
             yield
-        except (BusyLoadingError, AuthenticationError, AuthorizationError, ReadOnlyError) as error:
-            raise StoreUnavailable(self.where, str(error)) from error
-        except ResponseError as error:
-            self._refused(error)
-        except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
-            if repeatable:
-                raise StoreUnavailable(self.where, _first_line(error)) from error
-            raise OutcomeUnknown(what, self.where, _first_line(error)) from error
-        except RedisError as error:
-            raise StoreUnavailable(self.where, _first_line(error)) from error
+        except (RedisError, OSError) as error:
+            self._raise(error, repeatable=repeatable, what=what)
 
-    def _refused(self, error: ResponseError) -> NoReturn:
-        text = str(error)
-        # Some releases of the driver take the word OOM off.
-        if "> 'maxmemory'" in text or text.startswith(
-            ("NOAUTH", "WRONGPASS", "OOM", "MISCONF", "NOREPLICAS", "READONLY")
-        ):
-            raise StoreUnavailable(self.where, text) from error
-        raise error
+    def _raise(self, error: RedisError | OSError, *, repeatable: bool, what: str) -> NoReturn:
+        """Turn the driver's errors into ours, in this one place."""
+        text = _first_line(error)
+        match error:
+            case BusyLoadingError() | AuthenticationError() | AuthorizationError():
+                raise StoreUnavailable(self.where, text) from error
+            case ResponseError() if "WRONGTYPE" in text:
+                why = (
+                    f"somebody else writes to the keys {self._root}… (WRONGTYPE). Use another "
+                    "schema=, or another database"
+                )
+                raise StoreUnavailable(self.where, why) from error
+            # Some releases of the driver take the first word off.
+            case ResponseError() if "> 'maxmemory'" in text or text.startswith(_NOT_NOW):
+                raise StoreUnavailable(self.where, text) from error
+            case ResponseError() if not isinstance(error, ReadOnlyError | NoPermissionError):
+                raise error
+            case redis.ConnectionError() | redis.TimeoutError() | OSError() if not repeatable:
+                raise OutcomeUnknown(what, self.where, text) from error
+            case _:
+                raise StoreUnavailable(self.where, text) from error
 
 
 class RedisLane:
@@ -225,11 +226,11 @@ class RedisLane:
 
     def __init__(self, store: RedisStore, seconds: float) -> None:
         self._store = store
-        self._client = store.connect(seconds)
+        self._client, self._lines = store.lines(seconds)
 
     def run(self, command: Command[T]) -> T:
         """Carry out a command."""
-        return self._store.carry(command, self._client)
+        return self._store.carry(command, self._lines)
 
     def listen(self) -> bool:
         """There are no hints: polls are the truth here."""
@@ -245,7 +246,14 @@ class RedisLane:
 
     def close(self) -> None:
         """Close the connection."""
+        self._lines.hang_up()
         self._client.close()
+
+
+def _has_taken(command: Command[Any], rows: Sequence[Row]) -> bool:
+    """Tell whether this answer gave something: a refusal need not be known to any replica."""
+    owner = command.parameters.get("owner")
+    return command.name in _TAKING and bool(rows) and (owner is None or owner in rows[0])
 
 
 def _no_transactions() -> UnsupportedByStore:

