@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from random import Random
 
 from onejob.commands import fences
@@ -57,13 +58,10 @@ class Locking:
             raise UsageError(
                 "wait=None would wait for ever. Say how long: wait='1h', or 0 for not at all."
             )
-        wanted = Wanted(
-            name=check_name(name, what="lock name"),
-            ttl=duration(ttl, what="ttl", least=LEAST_LEASE),
-            wait=duration(wait, what="wait"),
-            at_least=Span(0) if at_least is None else duration(at_least, what="at_least"),
-            protects=_resources(protects),
-        )
+        try:
+            wanted = _known(name, ttl, wait, at_least, protects)  # type: ignore[arg-type]
+        except TypeError:  # a list of resources
+            wanted = _wanted(name, ttl, wait, at_least, protects)
         return Lock(wanted, self._services, self._waiters, self._random, on_lost)
 
     def fence(self, resource: str, token: int, *, within: object) -> None:
@@ -84,6 +82,26 @@ class Locking:
         await acarry(_fence(services, resource, token), services.athrough(adapter))
 
 
+def _wanted(
+    name: str,
+    ttl: Duration,
+    wait: Duration,
+    at_least: Duration | None,
+    protects: str | Collection[str],
+) -> Wanted:
+    return Wanted(
+        name=check_name(name, what="lock name"),
+        ttl=duration(ttl, what="ttl", least=LEAST_LEASE),
+        wait=duration(wait, what="wait"),
+        at_least=Span(0) if at_least is None else duration(at_least, what="at_least"),
+        protects=_resources(protects),
+    )
+
+
+# Typed, so that no True is taken for a 1 that was found good before.
+_known = lru_cache(maxsize=256, typed=True)(_wanted)
+
+
 def _fence(services: Services, resource: str, token: int) -> Steps[None]:
     check_name(resource, what="resource")
     if not isinstance(token, int) or isinstance(token, bool) or not 0 < token < fences.TOKENS_BELOW:
@@ -96,8 +114,6 @@ def _fence(services: Services, resource: str, token: int) -> Steps[None]:
 
 
 def _resources(protects: str | Collection[str]) -> tuple[str, ...]:
-    if protects == ():
-        return ()
     if not isinstance(protects, Collection):
         raise UsageError(
             f"protects={protects!r} names no resources. Give a name, or a list of names."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -178,7 +179,7 @@ def test_what_was_never_sent_is_no_unknown_outcome(
     def unreachable(*given: object, **more: object) -> None:
         raise failure("nobody answers")
 
-    monkeypatch.setattr(redis.ConnectionPool, "get_connection", unreachable)
+    monkeypatch.setattr(redis.Connection, "connect", unreachable)
     alone, replicated = (RedisStore(f"redis://127.0.0.1/0{query}") for query in ("", "?wait=1"))
 
     with pytest.raises(StoreUnavailable, match="nobody answers"):
@@ -197,7 +198,98 @@ def test_what_too_few_replicas_have_is_unknown(redis_url: str, redis_schema: str
     store.close()
 
 
-@pytest.mark.parametrize("query", ["wait=x", "wait=1&wait_ms=0", "wait=-1"])
+def test_a_refusal_waits_for_no_replica(redis_store: RedisStore, redis_url: str) -> None:
+    """Who is refused knows it: nothing was given, so nothing can be lost with the master."""
+    taken(redis_store, "a")
+    store = RedisStore(f"{redis_url}?wait=1&wait_ms=20", schema=redis_store.schema)
+
+    answer = store.run(leases.acquire("shop", "reindex", owner="b", holder="b", ttl=TTL))
+
+    store.close()
+    assert answer is not None
+    assert answer.owner == "a"
+
+
+@pytest.mark.slow
+def test_an_answer_that_was_asked_for_twice_is_waited_for_too(redis_schema: str) -> None:
+    """WAIT speaks of its own connection, and the lock was written over another one."""
+    master, replica = PrivateRedis(), PrivateRedis()
+    try:
+        with redis.Redis.from_url(replica.url) as client:
+            client.replicaof("127.0.0.1", master.port)
+        with redis.Redis.from_url(master.url) as client:
+            eventually(lambda: int(client.execute_command("WAIT", 1, 100)) == 1)
+        replica.process.send_signal(signal.SIGSTOP)
+        lost = RedisStore(master.url, schema=redis_schema)
+        taken(lost, "a")
+        store = RedisStore(f"{master.url}?wait=1&wait_ms=50", schema=redis_schema)
+
+        with pytest.raises(OutcomeUnknown, match="0 of 1 replicas"):
+            taken(store, "a")
+
+        store.close()
+        lost.close()
+    finally:
+        replica.stop()
+        master.stop()
+
+
+@pytest.mark.parametrize("key", ["lease:shop\0reindex", "leases", "fence:shop\0stock"])
+def test_keys_that_somebody_else_wrote_are_told_of(
+    key: str, redis_store: RedisStore, client: redis.Redis
+) -> None:
+    client.set(f"{{{redis_store.schema}}}:{key}", "of another kind")
+    asked = leases.acquire("shop", "reindex", owner="a", holder="a", ttl=TTL, resources=["stock"])
+
+    with pytest.raises(StoreUnavailable, match="schema="):
+        redis_store.run(asked)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://127.0.0.1/shop",
+        "redis://127.0.0.1/-1",
+        "redis://127.0.0.1:99999/0",
+        "redis://127.0.0.1/0?no_such_option=1",
+        "redis://127.0.0.1/0?ssl_cert_reqs=none",
+        "redis://127.0.0.1/0?health_check_interval=often",
+        "redis://127.0.0.1/0?socket_timeout=60",
+        "redis://127.0.0.1/0?retry=3",
+        "redis://127.0.0.1/0?db=1",
+        "redis+cluster://127.0.0.1/3",
+        "redis+sentinel://127.0.0.1/shop/0?client_name=x",
+        "redis+sentinel://127.0.0.1/shop/zero",
+        "redis+sentinel://:26379/shop",
+    ],
+)
+def test_a_url_that_the_driver_would_stumble_over_is_refused_at_once(url: str) -> None:
+    with pytest.raises(UsageError):
+        RedisStore(url)
+
+
+@pytest.mark.parametrize("path", ["/999", "/999?wait=1"])
+def test_a_database_that_the_server_has_not_is_unavailable(path: str, redis_url: str) -> None:
+    store = RedisStore(redis_url.rpartition("/")[0] + path)
+
+    with pytest.raises(StoreUnavailable, match="out of range"):
+        taken(store, "a")
+    with pytest.raises(StoreUnavailable, match="out of range"):
+        store.check()
+
+    store.close()
+
+
+def test_a_cluster_that_is_none_is_unavailable(redis_url: str) -> None:
+    store = RedisStore(redis_url.replace("redis://", "redis+cluster://").rpartition("/")[0])
+
+    with pytest.raises(StoreUnavailable, match="luster"):
+        taken(store, "a")
+
+
+@pytest.mark.parametrize(
+    "query", ["wait=x", "wait=1&wait_ms=0", "wait=-1", "wait=1&wait_ms=60000", "wait=99999999999"]
+)
 def test_a_wait_that_means_nothing_is_refused(query: str) -> None:
     with pytest.raises(UsageError, match="wait="):
         RedisStore(f"redis://127.0.0.1/0?{query}")

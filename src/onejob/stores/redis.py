@@ -25,9 +25,8 @@ from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
     BusyLoadingError,
-    NoPermissionError,
     NoScriptError,
-    ReadOnlyError,
+    RedisClusterException,
     RedisError,
     ResponseError,
 )
@@ -56,6 +55,7 @@ _NOT_NOW = (
     *("BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK"),
 )
 
+_from_json = json.JSONDecoder().decode
 _as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -130,19 +130,18 @@ class RedisStore:
         client.close()
 
     def lines(self, seconds: float) -> tuple[Any, Lines]:
-        """Return a client whose every command ends within ``seconds``, and lines of its kind.
-
-        Opens no connection.
-        """
-        client = self._address.client(
-            socket_timeout=seconds,
-            socket_connect_timeout=min(seconds, PATIENCE_SECONDS),
+        """Return a client whose every command ends within ``seconds``, and lines of its kind."""
+        options = {
+            "socket_timeout": seconds,
+            "socket_connect_timeout": min(seconds, PATIENCE_SECONDS),
             # Ours to decide: what may be asked twice is, and nothing else.
-            retry=Retry(NoBackoff(), 0),
-            decode_responses=True,
+            "retry": Retry(NoBackoff(), 0),
+            "decode_responses": True,
             # The older one: a server pushes nothing in between.
-            protocol=2,
-        )
+            "protocol": 2,
+        }
+        # A cluster's connects here.
+        client = self._reached(lambda: self._address.client(**options))
         return client, lines(client, self._reached)
 
     @cached_property
@@ -160,12 +159,15 @@ class RedisStore:
                     raise
                 lines.hang_up()
                 rows = self._asked(command, lines, once=False)
-        except (RedisError, OSError) as error:
+        except (RedisError, RedisClusterException, OSError) as error:
             self._raise(error, repeatable=repeatable, what=command.name)
         return command.decode(rows)
 
     def _asked(self, command: Command[Any], lines: Lines, *, once: bool) -> list[Row]:
-        text, given = script(command.name), _as_json(dict(command.parameters))
+        text, given = (
+            script(command.name),
+            _as_json({k: v for k, v in command.parameters.items() if v is not None}),
+        )
         with lines.lend() as line:
             if once:
                 line.refresh()
@@ -174,7 +176,7 @@ class RedisStore:
             except NoScriptError:
                 # A server that has restarted, or another one after a failover. Nothing was done.
                 answer = line.evaluate("EVAL", text.text, self._root, given)
-            rows: list[Row] = json.loads(answer)
+            rows: list[Row] = _from_json(answer)
             if self._address.wait and _has_taken(command, rows):
                 self._wait(line, command.name)
         return rows
@@ -187,18 +189,20 @@ class RedisStore:
     def _wait(self, line: Line, what: str) -> None:
         replicas, ms = self._address.wait, self._address.wait_ms
         with self._mapped(repeatable=False, what=what):
-            have = line.wait(f"{self._root}wait", replicas, ms=ms)
+            have = line.wait(replicas, ms=ms)
         if have < replicas:
-            raise OutcomeUnknown(what, self.where, f"{have} of {replicas} replicas had it after {ms} ms")
+            raise OutcomeUnknown(
+                what, self.where, f"{have} of {replicas} replicas had it after {ms} ms"
+            )
 
     @contextmanager
     def _mapped(self, *, repeatable: bool, what: str) -> Iterator[None]:
         try:
             yield
-        except (RedisError, OSError) as error:
+        except (RedisError, RedisClusterException, OSError) as error:
             self._raise(error, repeatable=repeatable, what=what)
 
-    def _raise(self, error: RedisError | OSError, *, repeatable: bool, what: str) -> NoReturn:
+    def _raise(self, error: Exception, *, repeatable: bool, what: str) -> NoReturn:
         """Turn the driver's errors into ours, in this one place."""
         text = _first_line(error)
         match error:
@@ -213,8 +217,10 @@ class RedisStore:
             # Some releases of the driver take the first word off.
             case ResponseError() if "> 'maxmemory'" in text or text.startswith(_NOT_NOW):
                 raise StoreUnavailable(self.where, text) from error
-            case ResponseError() if not isinstance(error, ReadOnlyError | NoPermissionError):
-                raise error
+            case ResponseError() if "user_script" in text:
+                raise error  # our own mistake
+            case ResponseError():
+                raise StoreUnavailable(self.where, text) from error
             case redis.ConnectionError() | redis.TimeoutError() | OSError() if not repeatable:
                 raise OutcomeUnknown(what, self.where, text) from error
             case _:

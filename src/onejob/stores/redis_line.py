@@ -6,8 +6,9 @@ packing of commands, are passed by: together they took longer than the scripts t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from operator import attrgetter
 from typing import Any, Protocol
 
 from redis.exceptions import ResponseError
@@ -24,10 +25,10 @@ class Line(Protocol):
         """Send EVAL or EVALSHA with one key and one argument; return its answer."""
         ...
 
-    def wait(self, mark: str, replicas: int, *, ms: int) -> int:
-        """Return how many replicas have all that was written until now, after so long at most.
+    def wait(self, replicas: int, *, ms: int) -> int:
+        """Return how many replicas have what the master had when it answered the last script.
 
-        ``mark`` is a key that is written to first: WAIT speaks of what its own connection wrote.
+        Asked for ``ms`` milliseconds at the most.
         """
         ...
 
@@ -67,6 +68,7 @@ class Connection:
 
     def __init__(self, pool: Any, reached: Reached) -> None:
         self._pool, self._reached = pool, reached
+        self._by_sentinels = hasattr(pool, "master_address")
         self._driver = pool.connection_class(**pool.connection_kwargs)
         reached(self._driver.connect)
         self._sound = True
@@ -74,19 +76,21 @@ class Connection:
     @property
     def usable(self) -> bool:
         """Tell whether it may be lent: nothing failed here, and the master is still this one."""
-        master = getattr(self._pool, "master_address", None)
-        here = (self._driver.host, self._driver.port) if master else None
-        return self._sound and here == master
+        if not self._by_sentinels:
+            return self._sound
+        return self._sound and (self._driver.host, self._driver.port) == self._pool.master_address
 
     def evaluate(self, word: str, script: str, root: str, given: str) -> str:
         """Send EVAL or EVALSHA with one key and one argument; return its answer."""
-        parts = (word.encode(), script.encode(), root.encode(), given.encode())
-        sized = tuple(value for part in parts for value in (len(part), part))
-        return self._asked([_SCRIPT % sized])  # type: ignore[no-any-return]
+        verb, body, key, argument = word.encode(), script.encode(), root.encode(), given.encode()
+        packed = _SCRIPT % (
+            *(len(verb), verb, len(body), body),
+            *(len(key), key, len(argument), argument),
+        )
+        return self._asked((packed,))  # type: ignore[no-any-return]
 
-    def wait(self, mark: str, replicas: int, *, ms: int) -> int:
-        """Return how many replicas have all that was written until now, after so long at most."""
-        self._asked(self._driver.pack_command("SET", mark, "", "PX", 1))
+    def wait(self, replicas: int, *, ms: int) -> int:
+        """Return how many replicas have what the master had when it answered the last script."""
         return self._asked(self._driver.pack_command("WAIT", replicas, ms))  # type: ignore[no-any-return]
 
     def refresh(self) -> None:
@@ -100,7 +104,7 @@ class Connection:
         self._sound = False
         self._driver.disconnect()
 
-    def _asked(self, packed: list[bytes]) -> Any:
+    def _asked(self, packed: Sequence[bytes]) -> Any:
         try:
             self._driver.send_packed_command(packed, check_health=False)
             return self._driver.read_response()
@@ -117,7 +121,7 @@ class Pooled:
 
     def __init__(self, pool: Any, reached: Reached) -> None:
         self._connections: Connections[Connection] = Connections(
-            lambda: Connection(pool, reached), lambda connection: connection.usable
+            lambda: Connection(pool, reached), attrgetter("usable")
         )
 
     def lend(self) -> AbstractContextManager[Line]:
@@ -148,7 +152,7 @@ class Cluster:
         """Send EVAL or EVALSHA with one key and one argument; return its answer."""
         return self._client.execute_command(word, script, 1, root, given)  # type: ignore[no-any-return]
 
-    def wait(self, mark: str, replicas: int, *, ms: int) -> int:
+    def wait(self, replicas: int, *, ms: int) -> int:
         """Never asked for: such a URL is refused."""
         raise AssertionError("wait= is not for a cluster")
 

@@ -1,33 +1,40 @@
 -- What the scripts about locks and fences share.
 local KEEP_UNUSED = 86400000000
 local KEEP_FENCE = 400 * 86400000000
-local FIELDS = {'token', 'acquired', 'hold_until', 'expires', 'changed'}
+
+local function key_of(lease)
+  return root .. 'lease:' .. lease.scope .. '\0' .. lease.name
+end
 
 local function read(scope, name)
   local key = root .. 'lease:' .. scope .. '\0' .. name
   local found = redis.call('HMGET', key, 'token', 'acquired', 'hold_until', 'expires', 'changed',
                            'owner', 'holder', 'resources')
-  local lease = {scope = scope, name = name, owner = found[6] or '', holder = found[7] or '',
-                 resources = found[8] or '[]'}
-  for place, field in ipairs(FIELDS) do
-    lease[field] = tonumber(found[place]) or 0
-  end
-  return lease
+  return {scope = scope, name = name, token = tonumber(found[1]) or 0,
+          acquired = tonumber(found[2]) or 0, hold_until = tonumber(found[3]) or 0,
+          expires = tonumber(found[4]) or 0, changed = tonumber(found[5]) or 0,
+          owner = found[6] or '', holder = found[7] or '', resources = found[8] or '[]'}
 end
 
 local function write(lease)
-  local member = lease.scope .. '\0' .. lease.name
-  local key = root .. 'lease:' .. member
+  local key = key_of(lease)
   redis.call('HSET', key, 'token', digits(lease.token), 'acquired', digits(lease.acquired),
              'hold_until', digits(lease.hold_until), 'expires', digits(lease.expires),
              'changed', digits(lease.changed), 'owner', lease.owner, 'holder', lease.holder,
              'resources', lease.resources)
   keep(key, math.max(lease.expires, now) + KEEP_UNUSED)
-  redis.call('ZADD', root .. 'leases', digits(lease.expires), member)
+  redis.call('ZADD', root .. 'leases', digits(lease.expires), lease.scope .. '\0' .. lease.name)
   -- The list of locks forgets those whose keys have gone by themselves: now and then, by chance.
   if lease.token % 16 == 0 then
     redis.call('ZREMRANGEBYSCORE', root .. 'leases', '-inf', '(' .. digits(now - 2 * KEEP_UNUSED))
   end
+end
+
+-- As it is given back: its key already lives on for long enough, and its place in the list of locks
+-- is by when the lease would have ended.
+local function free(lease, expires)
+  lease.owner, lease.expires, lease.changed = '', expires, now
+  redis.call('HSET', key_of(lease), 'owner', '', 'expires', digits(expires), 'changed', digits(now))
 end
 
 local function waiters(lease)
@@ -80,9 +87,11 @@ local function take(lease, resources)
   end
 end
 
-local function row(lease)
-  return {lease.scope, lease.name, lease.token, lease.owner, lease.holder, lease.resources,
-          lease.acquired, lease.expires, lease.changed, now}
+local function row(lease, more)
+  return string.format('[%s,%s,%.0f,%s,%s,%s,%.0f,%.0f,%.0f,%.0f%s]', cjson.encode(lease.scope),
+                       cjson.encode(lease.name), lease.token, cjson.encode(lease.owner),
+                       cjson.encode(lease.holder), cjson.encode(lease.resources), lease.acquired,
+                       lease.expires, lease.changed, now, more or '')
 end
 
 -- name: lease_take
@@ -137,8 +146,7 @@ end
 if lease.owner == '' then
   return {{lease.name}}
 end
-lease.owner, lease.expires, lease.changed = '', math.max(now, lease.hold_until), now
-write(lease)
+free(lease, math.max(now, lease.hold_until))
 return {{lease.name}}
 
 -- name: lease_undo
@@ -186,25 +194,27 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', root .. 'leases', least, '+i
   if (given.scope == '' or given.scope == lease.scope)
      and (given.name == '' or given.name == lease.name)
      and (given.free == 1 or lease.expires > now) and lease.changed > 0 then
-    local shown = row(lease)
-    shown[#shown + 1] = redis.call('ZCOUNT', waiters(lease), '(' .. digits(now), '+inf')
-    found[#found + 1] = shown
+    found[#found + 1] = lease
   end
 end
 table.sort(found, function(a, b)
-  if a[1] ~= b[1] then return a[1] < b[1] end
-  return a[2] < b[2]
+  if a.scope ~= b.scope then return a.scope < b.scope end
+  return a.name < b.name
 end)
-return {unpack(found, 1, math.min(#found, given.limit))}
+local shown = {}
+for place = 1, math.min(#found, given.limit) do
+  local waiting = redis.call('ZCOUNT', waiters(found[place]), '(' .. digits(now), '+inf')
+  shown[place] = row(found[place], ',' .. digits(waiting))
+end
+return shown
 
 -- name: lease_purge
 -- Keys go by themselves; this is for whoever will not wait.
-local old = redis.call('ZRANGEBYSCORE', root .. 'leases', '-inf', '(' .. digits(now - given.unused))
-local purged = {}
-for _, member in ipairs(old) do
+local purged, old = {}, now - given.unused
+for _, member in ipairs(redis.call('ZRANGE', root .. 'leases', 0, -1)) do
   local part = string.find(member, '\0', 1, true)
   local lease = read(string.sub(member, 1, part - 1), string.sub(member, part + 1))
-  if lease.changed < now - given.unused and #purged < given.limit then
+  if lease.changed < old and lease.expires < old and #purged < given.limit then
     redis.call('DEL', root .. 'lease:' .. member)
     redis.call('ZREM', root .. 'leases', member)
     purged[#purged + 1] = {lease.name}

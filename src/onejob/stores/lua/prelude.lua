@@ -1,33 +1,28 @@
 -- Stands before every script. KEYS[1] is the root of an App's keys and holds their one hash tag, so
--- that a cluster keeps them in one place; ARGV[1] is the command's parameters as JSON. A script
--- answers with rows, as one JSON text: the driver reads one in a third of the time that it takes to
--- read nested replies. Numbers stay below 2^53, where Lua's are exact; they are written with all their
--- digits, since Lua by itself shows fourteen.
+-- that a cluster keeps them in one place; ARGV[1] is the command's parameters as JSON, without those
+-- that are not given. A script answers with rows, as one JSON text: it is read in a third of the time
+-- that nested replies take. Numbers stay below 2^53, where Lua's are exact; they are written with all
+-- their digits, since Lua by itself shows fourteen.
 local given = cjson.decode(ARGV[1])
 local root = KEYS[1]
 local clock = redis.call('TIME')
 local server_now = clock[1] * 1000000 + clock[2]
-local now = given.now
-if now == nil or now == cjson.null then
-  now = server_now
-end
-for name, value in pairs(given) do
-  if value == cjson.null then
-    given[name] = false
-  end
-end
+local now = given.now or server_now
 
 local function digits(number)
   return string.format('%.0f', number)
 end
 
+-- A row may also be given as the JSON text that it is to be.
 local function answer(rows)
   for place, row in ipairs(rows) do
-    local shown = {}
-    for column, value in ipairs(row) do
-      shown[column] = type(value) == 'number' and digits(value) or cjson.encode(value)
+    if type(row) == 'table' then
+      for column, value in ipairs(row) do
+        row[column] = type(value) == 'number' and digits(value)
+                      or value and cjson.encode(value) or 'null'
+      end
+      rows[place] = '[' .. table.concat(row, ',') .. ']'
     end
-    rows[place] = '[' .. table.concat(shown, ',') .. ']'
   end
   return '[' .. table.concat(rows, ',') .. ']'
 end
