@@ -184,7 +184,11 @@ class RedisStore:
     def _reached(self, connect: Callable[[], Any]) -> Any:
         """Reach the server: a failure here is no unknown outcome, as nothing was sent yet."""
         with self._mapped(repeatable=True, what="connect"):
-            return connect()
+            try:
+                return connect()
+            except redis.ConnectionError:
+                # Cut while it was made, as in a failover.
+                return connect()
 
     def _wait(self, line: Line, what: str) -> None:
         replicas, ms = self._address.wait, self._address.wait_ms
