@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -32,6 +33,43 @@ def test_a_primary_that_was_demoted_is_unavailable_and_names_why(
         pass
 
     demoted.close()
+
+
+def test_those_who_wait_get_their_turn_on_a_server_whose_default_is_serializable(
+    postgres_app: App, postgres_url: str, schema: str
+) -> None:
+    """A row that somebody else has just changed is an error there, and every wait met one."""
+    mark = "&" if "?" in postgres_url else "?"
+    url = f"{postgres_url}{mark}options=-c%20default_transaction_isolation%3Dserializable"
+    turns: list[int] = []
+
+    def take_turns() -> None:
+        app = App(url, schema=schema)
+        for _ in range(10):
+            with app.lock("x", ttl="5s", wait="60s") as lease:
+                turns.append(lease.token)
+        app.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        for ended in [threads.submit(take_turns) for _ in range(6)]:
+            ended.result(120)
+
+    assert turns == sorted(set(turns))
+    assert len(turns) == 60
+
+
+def test_the_callers_own_transactions_keep_their_isolation(
+    postgres_app: App, postgres_url: str, schema: str
+) -> None:
+    mark = "&" if "?" in postgres_url else "?"
+    url = f"{postgres_url}{mark}options=-c%20default_transaction_isolation%3Dserializable"
+    app = App(url, schema=schema)
+
+    with app.lock("x") as lease, lease.transaction() as connection:
+        shown = connection.execute("SHOW transaction_isolation").fetchone()
+
+    app.close()
+    assert shown == ("serializable",)
 
 
 def test_a_lease_of_a_month_has_fenced_transactions(postgres_app: App) -> None:

@@ -28,10 +28,12 @@ from onejob.stores.migrate import Migrated
 from onejob.stores.postgres_lane import CONNECT_SECONDS, PostgresLane
 from onejob.stores.postgres_session import (
     Connection,
+    Session,
     Silent,
     as_it_was,
     first_line,
-    pooled,
+    found,
+    read_committed,
     usable,
 )
 from onejob.stores.protocol import Statement, Style, Within
@@ -76,7 +78,7 @@ class PostgresStore:
         }
         self.conninfo = make_conninfo("", **{**defaults, **given})
         self._prepare = prepare
-        self._pooled: bool | None = None
+        self._session: Session | None = None
         self._connections: Connections[Connection] = Connections(self.connect, usable)
 
     def run(self, command: Command[T], within: Within | None = None) -> T:
@@ -137,18 +139,18 @@ class PostgresStore:
         except psycopg.OperationalError as error:
             raise StoreUnavailable(self.where, first_line(error)) from error
         try:
-            if self._pooled is None:
-                self._pooled = pooled(connection)
+            if self._session is None:
+                self._session = found(connection)
         except BaseException:
             connection.close()
             raise
-        connection.prepare_threshold = 2 if self._prepare and not self._pooled else None
+        connection.prepare_threshold = 2 if self._prepare and not self.pooled else None
         return connection
 
     @property
     def pooled(self) -> bool:
         """Tell whether a pooler stands in between, as the first connection found."""
-        return bool(self._pooled)
+        return self._session is not None and self._session.pooled
 
     def version(self) -> int | None:
         """Return the version of the schema; None where there is none."""
@@ -211,8 +213,14 @@ class PostgresStore:
     def _schema(self) -> sql.Identifier:
         return sql.Identifier(self.catalogue.schema)
 
+    def _execute(self, connection: Connection, statement: Statement) -> Sequence[Row]:
+        if self._session is not None and self._session.strict:
+            with read_committed(connection):
+                return self._sent(connection, statement)
+        return self._sent(connection, statement)
+
     @staticmethod
-    def _execute(connection: Connection, statement: Statement) -> Sequence[Row]:
+    def _sent(connection: Connection, statement: Statement) -> Sequence[Row]:
         cursor = connection.execute(statement.text.encode(), statement.parameters)
         return cursor.fetchall() if cursor.description else ()
 

@@ -10,9 +10,11 @@ import select
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
@@ -37,10 +39,43 @@ def _readable(connection: Connection) -> bool:
     return bool(readable)
 
 
-def pooled(connection: Connection) -> bool:
-    """Tell whether a pooler stands in between: the process that answers is not the one we know."""
-    row = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
-    return row is not None and row[0] != connection.info.backend_pid
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a server, or the pooler before it, gives whoever connects.
+
+    ``pooled``: a pooler stands in between. ``strict``: a transaction sees what it saw first, unless
+    it says otherwise.
+    """
+
+    pooled: bool
+    strict: bool
+
+
+def found(connection: Connection) -> Session:
+    """Look what a connection is: behind a pooler another process answers than the one we know."""
+    text = "SELECT pg_backend_pid(), current_setting('default_transaction_isolation')"
+    row = connection.execute(text, prepare=False).fetchone()
+    assert row is not None, "one row"
+    return Session(
+        pooled=row[0] != connection.info.backend_pid,
+        strict=row[1] in ("repeatable read", "serializable"),
+    )
+
+
+@contextmanager
+def read_committed(connection: Connection) -> Iterator[None]:
+    """Carry one command out as our texts are written for, where the default is stricter.
+
+    There a row that somebody else has just changed is an error, and waiting for a lock would end
+    with it. Three round trips instead of one; the caller's own transactions keep their level.
+    """
+    connection.isolation_level = IsolationLevel.READ_COMMITTED
+    try:
+        with connection.transaction():
+            yield
+    finally:
+        if not connection.closed:
+            connection.isolation_level = None
 
 
 #: What a caller may have changed of a session, put back in one round trip: DISCARD ALL, but for
