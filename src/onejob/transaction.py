@@ -85,6 +85,7 @@ async def _postgresql(services: Services) -> AsyncIterator[Any]:
     import psycopg
 
     from onejob.stores.postgres import PostgresStore
+    from onejob.stores.postgres_session import refuse_ended
 
     store = services.store
     assert isinstance(store, PostgresStore), "its dialect says so"
@@ -97,6 +98,7 @@ async def _postgresql(services: Services) -> AsyncIterator[Any]:
     with store.mapped("transaction"):
         async with connection, connection.transaction():
             yield connection
+            refuse_ended(connection)
 
 
 def _first_line(error: BaseException) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -157,3 +157,43 @@ def test_a_fence_refuses_a_connection_that_could_not_hold_it(app: App, url: str)
     alone.close()
     with pytest.raises(UsageError, match=r"closed|cannot be used"):
         app.fence("ledger", 7, within=alone)
+
+
+@pytest.mark.parametrize("text", ["COMMIT", "ROLLBACK", "END"])
+def test_a_fenced_transaction_that_was_ended_inside_its_block_is_told_of(
+    text: str, postgres_app: App
+) -> None:
+    """What comes after it is written without the fence."""
+    with (
+        pytest.raises(UsageError, match="ended inside its block"),
+        postgres_app.lock("nightly") as lease,
+        lease.transaction() as connection,
+    ):
+        connection.execute(text)
+
+    with postgres_app.lock("nightly") as lease, lease.transaction() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_failure_that_was_swallowed_in_a_fenced_transaction_is_told_of(
+    postgres_app: App,
+) -> None:
+    """The server rolls back where a commit is asked for, and only a word of its reply says so."""
+    with (
+        pytest.raises(UsageError, match="swallowed"),
+        postgres_app.lock("nightly") as lease,
+        lease.transaction() as connection,
+        suppress(psycopg.Error),
+    ):
+        connection.execute("SELECT 1 / 0")
+
+
+def test_an_async_fenced_transaction_that_was_ended_inside_is_told_of_too(
+    postgres_app: App,
+) -> None:
+    async def body() -> None:
+        async with postgres_app.lock("nightly") as lease, lease.transaction() as connection:
+            await connection.execute("COMMIT")
+
+    with pytest.raises(UsageError, match="ended inside its block"):
+        asyncio.run(body())

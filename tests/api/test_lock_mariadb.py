@@ -260,3 +260,42 @@ def notes(connection: Any, schema: str) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT note FROM {schema}_mine")
         return [row["note"] for row in cursor.fetchall()]
+
+
+@pytest.mark.parametrize(
+    "text", ["COMMIT", "ROLLBACK", "CREATE TABLE IF NOT EXISTS {}_new (a int)"]
+)
+def test_a_fenced_transaction_that_was_ended_inside_its_block_is_told_of(
+    text: str, app: App, schema: str
+) -> None:
+    """A change of tables commits what was before it, here, and ends the fence."""
+    with (
+        pytest.raises(UsageError, match="ended inside its block"),
+        app.lock("ended") as lease,
+        lease.transaction() as connection,
+    ):
+        connection.query(text.format(schema))
+
+
+@pytest.mark.parametrize(
+    "mode", ["ORACLE", "ANSI", "NO_BACKSLASH_ESCAPES", "PAD_CHAR_TO_FULL_LENGTH"]
+)
+def test_locks_and_fences_stand_under_any_sql_mode(
+    mode: str, app: App, mariadb_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a server is set to is what each connection begins with."""
+    begun = pymysql.connect
+
+    def in_mode(*given: Any, **options: Any) -> Any:
+        return begun(*given, **options, init_command=f"SET SESSION sql_mode = '{mode}'")
+
+    monkeypatch.setattr(pymysql, "connect", in_mode)
+    other = App(mariadb_url, schema=app.store.catalogue.schema, name="shop")  # type: ignore[attr-defined]
+    name = f"in {mode} it's \\ fine"
+
+    with other.lock(name, wait="1s", protects="stock") as lease, lease.transaction() as connection:
+        other.fence("stock", lease.token, within=connection)
+        assert [one.name for one in other.locks.list()] == [name]
+    with other.lock(name) as again:
+        assert again.token > lease.token
+    other.close()

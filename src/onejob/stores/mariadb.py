@@ -19,7 +19,7 @@ import pymysql
 
 from onejob.commands.command import Command, Row
 from onejob.core.time import SECOND, Span
-from onejob.errors import LeaseLost, OnejobError, SchemaMismatch, StoreUnavailable
+from onejob.errors import LeaseLost, OnejobError, SchemaMismatch, StoreUnavailable, UsageError
 from onejob.stores import mariadb_errors as errors
 from onejob.stores import mariadb_session as session
 from onejob.stores import migrate
@@ -92,10 +92,13 @@ class MariadbStore:
         try:
             with self._mapped():
                 _bounded(connection, longest)
-                connection.begin()
+                # Not begin(): where sql_mode is ORACLE, BEGIN opens a block of statements.
+                session.execute(connection, ["START TRANSACTION"], {}, answer=-1)
             try:
                 yield connection
                 self._still_there(connection)
+                if not session.in_transaction(connection):
+                    raise UsageError(_ENDED_INSIDE)
             except pymysql.MySQLError as error:
                 if errors.code_of(error) in errors.LOST | errors.NOT_SENT:
                     raise LeaseLost("transaction", token=0, why=_ENDED) from error
@@ -245,6 +248,12 @@ class MariadbLane:
 _ENDED = (
     "the server has ended the transaction, which sat idle for too long, or was killed, or went "
     "down with it. Nothing was written"
+)
+_ENDED_INSIDE = (
+    "this transaction was ended inside its block: by COMMIT or ROLLBACK, or by a statement before "
+    "which the server commits by itself (CREATE, ALTER, TRUNCATE, LOCK TABLES …). What was written "
+    "after it was written without the fence, and stays. Leave the end to the block, and change "
+    "tables elsewhere."
 )
 _MIGRATION = (
     "CREATE TABLE IF NOT EXISTS {table} (version integer NOT NULL PRIMARY KEY) ENGINE = InnoDB"

@@ -34,6 +34,7 @@ from onejob.stores.postgres_session import (
     first_line,
     found,
     read_committed,
+    refuse_ended,
     usable,
 )
 from onejob.stores.protocol import Statement, Style, Within
@@ -123,6 +124,7 @@ class PostgresStore:
                 (str(min(max(1, longest // 1_000), 2**31 - 1)),),
             )
             yield connection
+            refuse_ended(connection)
 
     def lane(self, *, patience: Span) -> PostgresLane:
         """Open a connection of its own for a keeper; the server bounds each of its statements."""

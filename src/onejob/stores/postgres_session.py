@@ -18,6 +18,8 @@ from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
+from onejob.errors import UsageError
+
 Connection = psycopg.Connection[Any]
 
 
@@ -105,6 +107,25 @@ def _put_back(connection: Connection) -> None:
         connection.execute(_PUT_BACK, prepare=False)
     except psycopg.Error:
         connection.close()
+
+
+def refuse_ended(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    """Raise UsageError where the block of a transaction ends, and the transaction did before."""
+    match connection.info.transaction_status:
+        case TransactionStatus.IDLE:
+            raise UsageError(
+                "this transaction was ended inside its block, by COMMIT, ROLLBACK or END sent as "
+                "text. What was written after that was written without the fence, and stays. Leave "
+                "the end to the block: it commits, or rolls back when it raises."
+            )
+        case TransactionStatus.INERROR:
+            raise UsageError(
+                "a statement in this transaction failed and its error was swallowed, so the server "
+                "would roll back where a commit is asked for. Nothing was written. Let the error "
+                "out of the block, or put the statement into `with tx.transaction():`, a savepoint."
+            )
+        case _:
+            pass
 
 
 class Bounded(psycopg.Connection[Any]):
