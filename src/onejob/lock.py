@@ -18,6 +18,7 @@ from random import Random
 from types import TracebackType
 from typing import Any, TypeVar
 
+from onejob import fences
 from onejob.commands import leases
 from onejob.commands.command import Command
 from onejob.core.hold import Grip
@@ -72,7 +73,7 @@ class Lock:
             try:
                 released = services.run()(command)
             except OnejobError as trouble:
-                self._owe(services, held, command, trouble)
+                self._owe(services, held, command, trouble, raised=kind is not None)
             else:
                 why = self._released(services, held, released, why)
         if why and kind is None:
@@ -104,7 +105,7 @@ class Lock:
                 releasing.add_done_callback(partial(self._left_behind, services, held, command))
                 raise
             except OnejobError as trouble:
-                self._owe(services, held, command, trouble)
+                self._owe(services, held, command, trouble, raised=kind is not None)
             else:
                 why = self._released(services, held, released, why)
         if why and (kind is None or cancelled_by_us):
@@ -203,15 +204,25 @@ class Lock:
         services.renewer.release_later(command, ttl=held.ttl)
 
     def _owe(
-        self, services: Services, held: Held, command: Command[bool], trouble: OnejobError
+        self,
+        services: Services,
+        held: Held,
+        command: Command[bool],
+        trouble: OnejobError,
+        *,
+        raised: bool,
     ) -> None:
         """Give it back later: the body's work is done, whatever becomes of the release."""
         services.renewer.release_later(command, ttl=held.ttl)
         if not held.lost:
             _end(held)
-        if not isinstance(trouble, StoreError):
+        if any(fence.holder == held.grip for fence in fences.around()):
+            if not raised:
+                raise UsageError(_TOO_EARLY.format(what=held.what)) from trouble
+        elif not isinstance(trouble, StoreError):
             raise trouble
-        services.events.emit("store.trouble", doing="release", error=str(trouble))
+        else:
+            services.events.emit("store.trouble", doing="release", error=str(trouble))
 
 
 class _Teller:
@@ -274,4 +285,9 @@ def _end(held: Held) -> None:
     held.lost, held.on_lost = "it has been released", None
 
 
+_TOO_EARLY = (
+    "the block of {what} ended, and the transaction that lease.fence() keeps it in is still open. "
+    "End the transaction inside the block: what it writes is the lock's work. Nothing is lost: "
+    "nobody gets the lock before the transaction has ended, and then it is free."
+)
 _NOT_OURS = "when it was released, the store had it no longer as ours"

@@ -35,6 +35,16 @@ def own_transaction(url: str) -> Iterator[Any]:
             yield connection
 
 
+def fenced_for_too_long(app: App, connection: Any, raises: type[Exception] | None = None) -> None:
+    """Leave the lock's block with the transaction open."""
+    with app.lock("nightly", ttl="3s") as lease:
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("BEGIN IMMEDIATE")
+        lease.fence(within=connection)
+        if raises is not None:
+            raise raises
+
+
 def broken(app: App) -> None:
     app.locks.break_("nightly", reason="a test")
 
@@ -157,6 +167,27 @@ def test_a_fence_refuses_a_connection_that_could_not_hold_it(app: App, url: str)
     alone.close()
     with pytest.raises(UsageError, match=r"closed|cannot be used"):
         app.fence("ledger", 7, within=alone)
+
+
+def test_a_block_that_ends_before_the_transaction_that_it_fences_says_so(
+    app: App, url: str
+) -> None:
+    with own_transaction(url) as connection:
+        with pytest.raises(UsageError, match="End the transaction inside the block"):
+            fenced_for_too_long(app, connection)
+        connection.rollback()
+
+    with app.lock("nightly", wait="10s") as later:
+        assert later.token > lease.token
+
+
+def test_what_the_body_raised_is_not_hidden_by_a_transaction_that_is_open(
+    app: App, url: str
+) -> None:
+    with own_transaction(url) as connection:
+        with pytest.raises(ZeroDivisionError):
+            fenced_for_too_long(app, connection, raises=ZeroDivisionError)
+        connection.rollback()
 
 
 @pytest.mark.parametrize("text", ["COMMIT", "ROLLBACK", "END"])
