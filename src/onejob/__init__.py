@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from onejob.advisory import advisory_key, atransaction_lock, transaction_lock
     from onejob.app import App, Status
     from onejob.core.retry import Cancel, Retry, RetryLater
+    from onejob.core.violation import Explanation
+    from onejob.duplicate import duplicate_ok
     from onejob.effect import (
         Done,
         Effect,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
         UnsupportedByStore,
         UsageError,
     )
+    from onejob.explaining import explain
     from onejob.job import Job
     from onejob.lease import AsyncLease, Lease, assert_locked
     from onejob.lock import Lock
@@ -60,6 +63,7 @@ __all__ = [
     "EffectInfo",
     "EffectUnknown",
     "Enqueued",
+    "Explanation",
     "Failed",
     "InProgress",
     "Job",
@@ -91,6 +95,8 @@ __all__ = [
     "assert_locked",
     "atransaction_lock",
     "current_run",
+    "duplicate_ok",
+    "explain",
     "transaction_lock",
 ]
 
@@ -98,6 +104,8 @@ _HOMES = {
     "onejob.advisory": ("advisory_key", "atransaction_lock", "transaction_lock"),
     "onejob.app": ("App", "Status"),
     "onejob.core.retry": ("Cancel", "Retry", "RetryLater"),
+    "onejob.core.violation": ("Explanation",),
+    "onejob.duplicate": ("duplicate_ok",),
     "onejob.effect": (
         "Done",
         "Effect",
@@ -124,6 +132,7 @@ _HOMES = {
         "UnsupportedByStore",
         "UsageError",
     ),
+    "onejob.explaining": ("explain",),
     "onejob.job": ("Job",),
     "onejob.lease": ("AsyncLease", "Lease", "assert_locked"),
     "onejob.lock": ("Lock",),

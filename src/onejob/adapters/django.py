@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from django.db import DatabaseError, connections  # type: ignore[import-untyped]
+from django.db import DatabaseError, connections, transaction  # type: ignore[import-untyped]
 from django.utils.connection import (  # type: ignore[import-untyped]
     ConnectionDoesNotExist,
     ConnectionProxy,
@@ -73,6 +73,10 @@ class DjangoWithin:
             cursor.execute(text, parameters)
             rows: Sequence[Sequence[Any]] = cursor.fetchall() if cursor.description else ()
             return rows
+
+    def savepoint(self) -> Any:
+        """Return a block inside the caller's: Django then knows that its failure ends there."""
+        return transaction.atomic(using=self.connection.alias)
 
     @property
     def _autocommits(self) -> bool:

@@ -7,6 +7,7 @@ them. A session that has not begun yet begins as it does with a query of its own
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 from sqlalchemy import Connection, exc
@@ -77,6 +78,10 @@ class SqlalchemyWithin:
         result = connection.exec_driver_sql(text, given)
         return [tuple(row) for row in result] if result.returns_rows else ()
 
+    def savepoint(self) -> AbstractContextManager[Any]:
+        """Return a nested transaction of SQLAlchemy's, so that a Session's flush may fail in it."""
+        return _Nested(self)
+
     def _begun(self) -> Connection:
         """Return the connection, in a transaction: SQLAlchemy's, and the driver's below it."""
         connection = self.given.connection() if isinstance(self.given, Session) else self.given
@@ -118,6 +123,34 @@ class SqlalchemyWithin:
             raise UsageError(_AUTOCOMMIT.format(self._kind))
 
 
+class _Nested:
+    """A savepoint of SQLAlchemy's, begun where the driver below has begun too."""
+
+    def __init__(self, within: SqlalchemyWithin) -> None:
+        self._within = within
+        self._nested: Any = None
+
+    def __enter__(self) -> None:
+        self._within._begun()
+        self._nested = self._within.given.begin_nested()
+
+    def __exit__(self, *raised: Any) -> None:
+        self._nested.__exit__(*raised)
+
+
+class _AsyncNested:
+    """The same, driven by SQLAlchemy's bridge."""
+
+    def __init__(self, given: Any, inside: SqlalchemyWithin) -> None:
+        self._given, self._nested = given, _Nested(inside)
+
+    async def __aenter__(self) -> None:
+        await self._given.run_sync(lambda _: self._nested.__enter__())
+
+    async def __aexit__(self, *raised: Any) -> None:
+        await self._given.run_sync(lambda _: self._nested.__exit__(*raised))
+
+
 class AsyncSqlalchemyWithin:
     """The same for an ``AsyncConnection`` or ``AsyncSession``: what is sync inside it, driven so.
 
@@ -153,6 +186,10 @@ class AsyncSqlalchemyWithin:
     def check(self) -> None:
         """Raise UsageError where nothing could join a transaction: before any I/O."""
         self._inside.check()
+
+    def savepoint(self) -> _AsyncNested:
+        """Return a nested transaction of SQLAlchemy's."""
+        return _AsyncNested(self.given, self._inside)
 
     async def aexecute(self, text: str, parameters: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
         """Carry out one statement and return its rows."""

@@ -27,6 +27,8 @@ COMMANDS = {
     "why": "Tell the story of one run or fire time.",
     "scan": "Find every place in a repository where a job is triggered.",
     "prove": "Try to break a program: kill, freeze and double it, and count its effects.",
+    "explain": "Say what a database's error means: a duplicate, or another matter.",
+    "check-unique": "Count the duplicates in a table, and print the key that would keep them out.",
     "doctor": "Check store, clock, fleet and schedules.",
     "db": "Show the SQL that is sent.",
 }
@@ -53,7 +55,7 @@ class Root(click.Group):
         """Import one command's module."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"onejob.cli.{cmd_name}").command
+        command: click.Command = import_module(f"onejob.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
