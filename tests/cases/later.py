@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 _INBOX = "inbox and its consumers"
-_EXPLAIN = "explaining a unique violation"
 
 LATER = {
     "B08": _INBOX,
     "B09": _INBOX,
     "B10": _INBOX,
     "B12": _INBOX,
-    "E01": _EXPLAIN,
-    "E02": _EXPLAIN,
-    "E03": _EXPLAIN,
     "E04": _INBOX,
     "E05": _INBOX,
-    "E09": _EXPLAIN,
-    "E21": "operations: the doctor looks at unique indexes",
     "E25": _INBOX,
     "F01": "operations: the doctor names the oldest transaction",
     "F03": "operations: telling since when a replica listens",

@@ -3,7 +3,8 @@
 - ``python`` blocks of one document are executed in order, in one namespace; one with a title
   (```` ```python title="shop.py" ````) is written to that file instead.
 - ``console`` blocks are run: lines after ``$`` are commands, the others are what they must print.
-- ``text`` blocks are drawings, which nobody runs.
+  A command that ends otherwise than with 0 says so: ``# exits 1``.
+- ``text`` blocks are drawings, which nobody runs; one with a title is a file too.
 - ``sql``, ``lua``, ``javascript`` and ``java`` blocks are for other services; a test beside their
   subject runs them.
 - ``<!-- not run: REASON -->`` above a block leaves it out; those are counted.

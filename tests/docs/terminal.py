@@ -23,6 +23,8 @@ PATIENCE_SECONDS = 120.0
 #: Stands for anything within a line of output; alone on a line, for any lines.
 ANYTHING = "…"
 PROGRAMS = {"onejob", "python"}
+#: First among the lines that a command must print: it ends with this code, and not with 0.
+EXITS = re.compile(r"exits (\d+)")
 LOOKING = {"runs", "jobs", "schedules", "replicas", "effects", "why", "doctor"}
 
 
@@ -70,6 +72,9 @@ class Terminal:
         self._run(["onejob", "replicas"], [f"{ANYTHING}live{ANYTHING}"] * WORKERS)
 
     def _run(self, command: list[str], expected: list[str]) -> None:
+        code = 0
+        if expected and (exits := EXITS.fullmatch(expected[0])):
+            code, expected = int(exits[1]), expected[1:]
         end = time.monotonic() + PATIENCE_SECONDS
         while True:
             done = subprocess.run(
@@ -82,7 +87,7 @@ class Terminal:
                 timeout=PATIENCE_SECONDS,
                 check=False,
             )
-            as_said = done.returncode == 0 and prints(done.stdout, expected)
+            as_said = done.returncode == code and prints(done.stdout, expected)
             if as_said or command[1] not in LOOKING or time.monotonic() > end:
                 break
             time.sleep(0.1)
@@ -108,11 +113,13 @@ def terminal(directory: Path) -> Terminal:
 
 
 def commands(text: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Return each command and the lines that it must print."""
+    """Return each command and the lines that it must print; ``exits N`` first, if it says so."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
         words = shlex.split(command.replace("\\\n", " "), comments=True)
-        yield words, [line for line in output.splitlines() if line.strip()]
+        exits = re.search(r"# (exits \d+)$", command)
+        lines = [line for line in output.splitlines() if line.strip()]
+        yield words, [exits[1], *lines] if exits else lines
 
 
 def prints(output: str, expected: list[str]) -> bool:

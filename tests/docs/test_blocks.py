@@ -55,7 +55,7 @@ def test_the_blocks_of_a_document_do_what_they_say(
 
 def perform(block: Block, names: dict[str, Any], shell: Terminal) -> None:
     match block.language:
-        case "python" if block.title:
+        case "python" | "text" if block.title:
             (shell.directory / block.title).write_text(block.text)
         case "python":
             # Line numbers of the document, so that a failure points there.

@@ -73,3 +73,39 @@ def test_the_doctor_makes_these_checks_on_a_real_server(
 
     names = {check["name"] for check in json.loads(done.stdout)["checks"]}
     assert names >= {"transactions", "durability", "pooler", "periods"}
+
+
+def test_a_unique_key_that_was_dropped_fails_the_check(
+    postgres_store: PostgresStore, postgres_url: str
+) -> None:
+    """E21"""
+    schema = postgres_store.catalogue.schema
+    assert checks.keys(postgres_store.run(health.keys()), health.KEYS).ok
+
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(f'ALTER TABLE "{schema}".ledger DROP CONSTRAINT ledger_pkey'.encode())
+    check = checks.keys(postgres_store.run(health.keys()), health.KEYS)
+
+    assert not check.ok
+    assert "ledger (kind, scope, key)" in check.detail
+    assert "onejob check-unique" in check.detail
+
+
+def test_a_unique_index_that_is_invalid_or_partial_fails_the_check(
+    postgres_store: PostgresStore, postgres_url: str
+) -> None:
+    """E21: as a failed CREATE INDEX CONCURRENTLY leaves it, or as somebody made it anew."""
+    schema = postgres_store.catalogue.schema
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = "
+            f"'\"{schema}\".lease_pkey'::regclass".encode()
+        )
+        owner.execute(f'ALTER TABLE "{schema}".fence DROP CONSTRAINT fence_pkey'.encode())
+        owner.execute(
+            f'CREATE UNIQUE INDEX ON "{schema}".fence (scope, resource) WHERE token > 0'.encode()
+        )
+    check = checks.keys(postgres_store.run(health.keys()), health.KEYS)
+
+    assert not check.ok
+    assert "fence (scope, resource), lease (scope, name)" in check.detail

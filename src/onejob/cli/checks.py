@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,28 @@ class Check:
     name: str
     ok: bool
     detail: str
+
+
+def keys(
+    found: frozenset[tuple[str, tuple[str, ...]]], wanted: Mapping[str, tuple[str, ...]]
+) -> Check:
+    """Judge whether each unique key that a promise rests on is there and valid."""
+    # The order of the columns is the index's own; which they are is what keeps a second one out.
+    there = {(table, frozenset(columns)) for table, columns in found}
+    missing = [
+        f"{table} ({', '.join(columns)})"
+        for table, columns in wanted.items()
+        if (table, frozenset(columns)) not in there
+    ]
+    if not missing:
+        return Check("unique keys", True, f"{len(wanted)} there and valid")
+    return Check(
+        "unique keys",
+        False,
+        f"missing, or invalid: {_named(missing)}. Until it is back two may win where one should. "
+        "Stop the fleet, settle what stands twice (onejob check-unique TABLE --by COLUMNS), and "
+        "make the key again as onejob init --sql has it.",
+    )
 
 
 def clock(offset: Span, uncertainty: Span) -> Check:

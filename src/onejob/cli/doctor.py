@@ -105,6 +105,7 @@ def _of_mariadb(app: App, took: Span) -> list[Check]:
     return [
         _connection(store, took),
         Check("schema", True, f"{store.catalogue.schema}, at version {latest(store.catalogue)}"),
+        checks.keys(store.run(health.keys()), health.KEYS_OF_LOCKS),
         checks.clock(*_clock(store)),
         mariadb_checks.release(told),
         mariadb_checks.durability(told),
@@ -126,6 +127,7 @@ def _schema(store: AnyStore) -> Check:
 def _contents(app: App, store: AnyStore) -> list[Check]:
     jobs = store.run(views.jobs())
     return [
+        checks.keys(store.run(health.keys()), health.KEYS),
         checks.clock(*_clock(store)),
         checks.replicas(store.run(views.replicas()), jobs),
         checks.parked(jobs),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onejob.commands.health import KEYS
 from onejob.stores.memory.tables import Rows, Tables
 
 
@@ -13,3 +14,8 @@ def health_transaction(tables: Tables, now: int) -> Rows:
 def health_settings(tables: Tables, now: int) -> Rows:
     """There are no settings here."""
     return []
+
+
+def health_keys(tables: Tables, now: int) -> Rows:
+    """A dictionary has each key once."""
+    return [(table, ",".join(columns)) for table, columns in KEYS.items()]

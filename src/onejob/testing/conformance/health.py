@@ -16,3 +16,8 @@ def test_a_store_names_at_most_one_open_transaction_of_somebody_else(run: Run) -
     oldest = run(health.oldest_transaction())
 
     assert oldest is None or (oldest.pid > 0 and oldest.age >= 0)
+
+
+def test_every_key_that_a_promise_rests_on_is_there(run: Run) -> None:
+    """E21"""
+    assert set(health.KEYS.items()) <= run(health.keys())

@@ -15,3 +15,20 @@ SELECT pid,
 SELECT name, setting
   FROM pg_settings
  WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes')
+
+-- name: health_keys
+-- The unique indexes of our tables that keep something out: valid, and neither partial nor on an
+-- expression. The columns of each are in its own order.
+SELECT c.relname, string_agg(a.attname, ',' ORDER BY k.place)
+  FROM pg_catalog.pg_index AS x
+  JOIN pg_catalog.pg_class AS c
+    ON c.oid = x.indrelid
+ CROSS JOIN LATERAL unnest(CAST(x.indkey AS smallint[])) WITH ORDINALITY AS k (attnum, place)
+  JOIN pg_catalog.pg_attribute AS a
+    ON a.attrelid = x.indrelid AND a.attnum = k.attnum
+ WHERE c.relnamespace = (SELECT relnamespace FROM pg_catalog.pg_class
+                          WHERE oid = to_regclass('{schema}ledger'))
+   AND x.indisunique AND x.indisvalid AND x.indisready AND x.indislive
+   AND x.indpred IS NULL AND x.indexprs IS NULL
+ GROUP BY x.indexrelid, c.relname
+ ORDER BY c.relname
