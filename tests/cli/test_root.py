@@ -40,7 +40,7 @@ def test_help_imports_no_command_and_no_library_behind_one() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_has_a_file_a_help_text_and_the_shared_options(name: str) -> None:
-    command = import_module(f"onejob.cli.{name}").command
+    command = import_module(f"onejob.cli.{name.replace('-', '_')}").command
 
     assert command.name == name
     assert command.help
