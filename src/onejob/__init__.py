@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onejob.advisory import advisory_key, atransaction_lock, transaction_lock
-    from onejob.app import App, Status
+    from onejob.app import App
     from onejob.core.retry import Cancel, Retry, RetryLater
     from onejob.effect import (
         Done,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from onejob.queue import Enqueued, RunInfo
     from onejob.run import AsyncRun, Run, current_run
     from onejob.schedules import ScheduleInfo
+    from onejob.serving import Status
 
 __all__ = [
     "SKIPPED",
@@ -96,7 +97,7 @@ __all__ = [
 
 _HOMES = {
     "onejob.advisory": ("advisory_key", "atransaction_lock", "transaction_lock"),
-    "onejob.app": ("App", "Status"),
+    "onejob.app": ("App",),
     "onejob.core.retry": ("Cancel", "Retry", "RetryLater"),
     "onejob.effect": (
         "Done",
@@ -132,6 +133,7 @@ _HOMES = {
     "onejob.queue": ("Enqueued", "RunInfo"),
     "onejob.run": ("AsyncRun", "Run", "current_run"),
     "onejob.schedules": ("ScheduleInfo",),
+    "onejob.serving": ("Status",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 from zoneinfo import ZoneInfo
@@ -12,8 +13,8 @@ from onejob.core.retry import OnLoss, Retry
 from onejob.core.schedule import Timing
 from onejob.core.time import Duration
 from onejob.errors import UsageError
-from onejob.job import Job, JobDecorator, JobOptions, check_job_name
-from onejob.runtime.settings import Declared
+from onejob.job import Handler, Job, JobDecorator, JobOptions, check_job_name
+from onejob.runtime.settings import Declared, Target
 from onejob.schedule import (
     CatchUpOption,
     OverlapOption,
@@ -26,6 +27,15 @@ from onejob.schedule import (
 from onejob.services import Services
 
 
+@dataclass(frozen=True, slots=True)
+class Repertoire:
+    """What a replica of these definitions can do: execute, declare, and fire for data."""
+
+    handlers: Mapping[str, Handler]
+    declared: Sequence[Declared]
+    targets: Mapping[str, Target]
+
+
 class Definitions:
     """Jobs by name, the schedules that fire some of them, and the zones that those are shown in."""
 
@@ -34,6 +44,14 @@ class Definitions:
         self._declared: dict[str, Declared] = {}
         self._zones: dict[str, ZoneInfo] = {}
         self._job_services = services
+
+    def repertoire(self, services: Services) -> Repertoire:
+        """Return the jobs and schedules as they are now, as a replica needs them."""
+        return Repertoire(
+            {name: job.handler(services, self._zones) for name, job in self.jobs.items()},
+            tuple(self._declared.values()),
+            {name: job.options.target() for name, job in self.jobs.items()},
+        )
 
     def job(
         self,

@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor as ThreadPool
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
@@ -46,7 +47,10 @@ EXIT_SPAN = 1_000_000
 
 
 class Executor:
-    """The attempts of one replica: waiting for a slot, running, or waiting to be settled."""
+    """The attempts of one replica: waiting for a slot, running, or waiting to be settled.
+
+    ``threads`` is where sync handlers run, if not in a pool of its own.
+    """
 
     def __init__(
         self,
@@ -58,6 +62,7 @@ class Executor:
         events: Events,
         finished: Callable[[Attempt, Settlement], None],
         freed: Callable[[], None],
+        threads: ThreadPool | None = None,
     ) -> None:
         self._executables, self._clock, self._random = executables, clock, random
         self._events, self._finished, self._freed = events, finished, freed
@@ -65,7 +70,7 @@ class Executor:
         self.attempts: dict[RunId, Attempt] = {}
         self._waiting: deque[Attempt] = deque()
         self._running: dict[Attempt, asyncio.Task[None]] = {}
-        self._threads = ThreadPoolExecutor(slots, thread_name_prefix="onejob-job")
+        self._threads = threads or ThreadPoolExecutor(slots, thread_name_prefix="onejob-job")
         self._draining = False
 
     @property
