@@ -251,6 +251,8 @@ class Executor:
             jitter=self._random.random(),
         )
         if isinstance(decision, RetryAt):
+            if decision.trouble:
+                log.warning("run %s: %s", attempt.run.id, decision.trouble)
             self._log(attempt, error, why, f"again in {decision.delay / SECOND:.1f} s")
             return Again(decision.delay, why, error_text(error))
         self._log(attempt, error, why, decision.reason)
