@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from onejob.locks import LockInfo
     from onejob.period import SKIPPED
     from onejob.queue import Enqueued, RunInfo
+    from onejob.queues import QueueInfo
     from onejob.run import AsyncRun, Run, current_run
     from onejob.schedules import ScheduleInfo
     from onejob.serving import Status
@@ -73,6 +74,7 @@ __all__ = [
     "NotSent",
     "OnejobError",
     "OutcomeUnknown",
+    "QueueInfo",
     "Redo",
     "Refused",
     "Retry",
@@ -131,6 +133,7 @@ _HOMES = {
     "onejob.locks": ("LockInfo",),
     "onejob.period": ("SKIPPED",),
     "onejob.queue": ("Enqueued", "RunInfo"),
+    "onejob.queues": ("QueueInfo",),
     "onejob.run": ("AsyncRun", "Run", "current_run"),
     "onejob.schedules": ("ScheduleInfo",),
     "onejob.serving": ("Status",),

@@ -35,6 +35,7 @@ from onejob.opening import open_store, say
 from onejob.outside import Outside
 from onejob.period import Periods
 from onejob.queue import Runs
+from onejob.queues import Queues
 from onejob.runtime.clock import Clock, SystemClock
 from onejob.runtime.events import Events, log
 from onejob.runtime.settings import Settings
@@ -116,6 +117,7 @@ class App(Definitions):
         super().__init__(self._services)
         self.events = Events()
         self.runs = Runs(self._services)
+        self.queues = Queues(self._services, self.queue_names)
         self.schedules = Schedules(self._services, self.jobs, self._declared)
         self.effects = Effects(self._services)
         outside = Outside(self._services)
@@ -223,13 +225,12 @@ class App(Definitions):
                 instead="This version keeps locks, periods and guarded ticks there, which need no "
                 "start. For jobs use postgresql:// or sqlite:///.",
             )
-        known = {"default", *(job.options.queue for job in self.jobs.values())}
         default = self._settings
         settings = replace(
             default,
             host=socket.gethostname(),
             pid=os.getpid(),
-            queues=tuple(sorted(known if queues is None else _checked(queues))),
+            queues=tuple(sorted(self.queue_names() if queues is None else _checked(queues))),
             concurrency=(
                 default.concurrency
                 if concurrency is None

@@ -45,6 +45,10 @@ class Definitions:
         self._zones: dict[str, ZoneInfo] = {}
         self._job_services = services
 
+    def queue_names(self) -> set[str]:
+        """Return the queues that these jobs use, and the default one."""
+        return {"default", *(job.options.queue for job in self.jobs.values())}
+
     def repertoire(self, services: Services) -> Repertoire:
         """Return the jobs and schedules as they are now, as a replica needs them."""
         return Repertoire(

@@ -143,7 +143,7 @@ class Drain:
             pid=os.getpid(),
             keep=services.keep,
             keep_effects=services.keep_effects,
-            queues=tuple(sorted({"default", *(t.queue for t in repertoire.targets.values())})),
+            queues=tuple(sorted(app.queue_names())),
         )
         self._ended: asyncio.Event | None = None
 
