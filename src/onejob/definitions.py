@@ -67,6 +67,7 @@ class Definitions:
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
         expect_within: Duration | None = None,
+        log_fields: Sequence[str] = (),
         heartbeat: str | None = None,
     ) -> JobDecorator:
         """Make a function a job: ``@app.job()``. Everything is checked at once.
@@ -74,7 +75,8 @@ class Definitions:
         Its name is the function's unless given, without ``/``; a second job of one name is refused.
         ``on_replica_loss`` says what becomes of a run whose replica died: retry, fail or unknown.
         A run that has not ended ``expect_within`` after it was wanted is told as late; a cron
-        monitor at the URL ``heartbeat`` hears of each start, success and failure.
+        monitor at the URL ``heartbeat`` hears of each start, success and failure. No argument is
+        logged but those that ``log_fields`` names.
         """
         options = JobOptions(
             queue=queue,
@@ -83,6 +85,7 @@ class Definitions:
             timeout=timeout,
             on_replica_loss=on_replica_loss,
             expect_within=expect_within,
+            log_fields=log_fields,
             heartbeat=heartbeat,
         )
         return self._decorator(name, options)
@@ -107,6 +110,7 @@ class Definitions:
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
         expect_within: Duration | None = None,
+        log_fields: Sequence[str] = (),
         heartbeat: str | None = None,
     ) -> JobDecorator:
         """Make a function a job that fires by a cron expression, in ``tz`` (UTC where None).
@@ -130,6 +134,7 @@ class Definitions:
             timeout=timeout,
             on_replica_loss=on_replica_loss,
             expect_within=expect_within,
+            log_fields=log_fields,
             heartbeat=heartbeat,
         )
         timing = cron(expression, tz, on_gap=on_gap, on_fold=on_fold)
@@ -153,6 +158,7 @@ class Definitions:
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
         expect_within: Duration | None = None,
+        log_fields: Sequence[str] = (),
         heartbeat: str | None = None,
     ) -> JobDecorator:
         """Make a function a job that fires at ``anchor + k * interval``, for every whole k.
@@ -175,6 +181,7 @@ class Definitions:
             timeout=timeout,
             on_replica_loss=on_replica_loss,
             expect_within=expect_within,
+            log_fields=log_fields,
             heartbeat=heartbeat,
         )
         return self._decorator(name, options, every(interval, anchor), schedule)

@@ -85,18 +85,22 @@ def run(project: Path, *arguments: str) -> str:
         cwd=project,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=150,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_project_has_the_fixture_by_installing_onejob(project: Path, workers: str) -> None:
     assert "9 passed" in run(project, "-n", workers)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(180)
 def test_the_plugin_imports_nothing_where_no_test_asks_for_it(project: Path) -> None:
     (project / "test_shop.py").write_text(
         "import sys\n"

@@ -377,3 +377,27 @@ def test_a_job_may_say_later_and_hold_locks_and_effects(shop: Shop, jobs: Inline
     [run] = jobs.drain()
 
     assert (run.result, calls) == ("receipt", [1])
+
+
+def test_a_failed_attempt_logs_the_arguments_that_are_allowed_and_no_other(
+    shop: Shop, jobs: Inline, caplog: pytest.LogCaptureFixture
+) -> None:
+    """G03: nothing by default; a field by its name."""
+
+    @shop.app.job(log_fields=["order"])
+    def pay(order: int, card: str) -> None:
+        raise ConnectionError("https://shop:hunter2@bank.example is away")
+
+    @shop.app.job()
+    def quiet(order: int) -> None:
+        raise ConnectionError
+
+    with caplog.at_level("WARNING", "onejob"):
+        pay.enqueue(4711, "4000-1234")
+        quiet.enqueue(815)
+        paid, _ = jobs.drain()
+
+    lines = [record.getMessage() for record in caplog.records]
+    assert any("with order=4711 failed: again in 15.0 s" in line for line in lines)
+    assert not any("4000-1234" in line or "815" in line for line in lines)
+    assert paid.error == "ConnectionError: https://shop:***@bank.example is away"

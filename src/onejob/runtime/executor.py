@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 from onejob.core.capacity import Capacity
+from onejob.core.disclosure import allowed
 from onejob.core.retry import (
     MAX_INTERRUPTIONS,
     Cancel,
@@ -253,17 +254,21 @@ class Executor:
         if isinstance(decision, RetryAt):
             if decision.trouble:
                 log.warning("run %s: %s", attempt.run.id, decision.trouble)
-            self._log(attempt, error, why, f"again in {decision.delay / SECOND:.1f} s")
+            self._log(
+                attempt, executable, error, f"{why}: again in {decision.delay / SECOND:.1f} s"
+            )
             return Again(decision.delay, why, error_text(error))
-        self._log(attempt, error, why, decision.reason)
+        self._log(attempt, executable, error, f"{why}: {decision.reason}")
         return End(why, error=error_text(error))
 
     @staticmethod
-    def _log(attempt: Attempt, error: BaseException, why: Outcome, after: str) -> None:
+    def _log(attempt: Attempt, executable: Executable, error: BaseException, what: str) -> None:
         if not isinstance(error, RetryLater):
             run = attempt.run
             where = f"run {run.id} ({run.scope}) attempt {run.attempt}"
-            log.warning("%s %s: %s", where, why, after, exc_info=error)
+            if shown := allowed(run.args, executable.log_fields):
+                where = f"{where} with {shown}"
+            log.warning("%s %s", where, what, exc_info=error)
 
     @staticmethod
     def _interrupted(attempt: Attempt, delay: int = 0) -> Settlement:
