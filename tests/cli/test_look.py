@@ -153,6 +153,7 @@ def test_runs_are_filtered_by_queue_and_by_time(shop: Shop) -> None:
 
 
 def test_queues_show_what_waits_and_since_when(shop: Shop) -> None:
+    """F19: the age of the oldest run that is due."""
     join(shop)
     made(shop, "img-1", "img-2")
     command = runs.claim(full_probes(["default"]), jobs=["resize"], replica=REPLICA, limit=1)
