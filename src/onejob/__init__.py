@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onejob.advisory import advisory_key, atransaction_lock, transaction_lock
-    from onejob.app import App, Status
+    from onejob.app import App
     from onejob.core.retry import Cancel, Retry, RetryLater
     from onejob.core.violation import Explanation
     from onejob.duplicate import duplicate_ok
@@ -48,8 +48,10 @@ if TYPE_CHECKING:
     from onejob.locks import LockInfo
     from onejob.period import SKIPPED
     from onejob.queue import Enqueued, RunInfo
+    from onejob.queues import QueueInfo
     from onejob.run import AsyncRun, Run, current_run
     from onejob.schedules import ScheduleInfo
+    from onejob.serving import Status
 
 __all__ = [
     "SKIPPED",
@@ -76,6 +78,7 @@ __all__ = [
     "NotSent",
     "OnejobError",
     "OutcomeUnknown",
+    "QueueInfo",
     "Redo",
     "Refused",
     "Retry",
@@ -102,7 +105,7 @@ __all__ = [
 
 _HOMES = {
     "onejob.advisory": ("advisory_key", "atransaction_lock", "transaction_lock"),
-    "onejob.app": ("App", "Status"),
+    "onejob.app": ("App",),
     "onejob.core.retry": ("Cancel", "Retry", "RetryLater"),
     "onejob.core.violation": ("Explanation",),
     "onejob.duplicate": ("duplicate_ok",),
@@ -139,8 +142,10 @@ _HOMES = {
     "onejob.locks": ("LockInfo",),
     "onejob.period": ("SKIPPED",),
     "onejob.queue": ("Enqueued", "RunInfo"),
+    "onejob.queues": ("QueueInfo",),
     "onejob.run": ("AsyncRun", "Run", "current_run"),
     "onejob.schedules": ("ScheduleInfo",),
+    "onejob.serving": ("Status",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

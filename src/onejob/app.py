@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import threading
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from random import Random
 from typing import Any
 
@@ -35,11 +33,13 @@ from onejob.opening import open_store, say
 from onejob.outside import Outside
 from onejob.period import Periods
 from onejob.queue import Runs
+from onejob.queues import Queues
+from onejob.runtime.clock import Clock, SystemClock
 from onejob.runtime.events import Events, log
 from onejob.runtime.settings import Settings
 from onejob.schedules import Schedules
-from onejob.services import Services, holding
-from onejob.serving import Background, Serving, settings_of
+from onejob.services import Services
+from onejob.serving import Background, Serving, Status, settings_of, standing
 from onejob.stores import migrate
 from onejob.stores.protocol import Store
 from onejob.stores.threaded import ThreadedStore
@@ -55,18 +55,6 @@ _STOP_SECONDS = 10.0
 
 #: Stores that keep locks, fences and claims, and no runs.
 _LOCKS_ONLY = {"redis": "Redis", "mariadb": "MariaDB"}
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """Whether this process is a replica: ``str()`` says it in a sentence."""
-
-    running: bool
-    replica: str
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 class App(Definitions):
@@ -127,6 +115,7 @@ class App(Definitions):
         super().__init__(self._services)
         self.events = Events()
         self.runs = Runs(self._services)
+        self.queues = Queues(self._services, self.queue_names)
         self.schedules = Schedules(self._services, self.jobs, self._declared)
         self.effects = Effects(self._services)
         outside = Outside(self._services)
@@ -138,6 +127,7 @@ class App(Definitions):
         self.locks = Locks(self._services)
         self._lock = threading.RLock()
         self._opened: Services | None = None
+        self._lent: Services | None = None
         self._serving: Serving | None = None
         self._background: Background | None = None
         self._inherited = 0
@@ -159,9 +149,9 @@ class App(Definitions):
         Raises StoreUnavailable or SchemaMismatch. Creates nothing.
         """
         store: Any = self._services().store
-        if self._url.dialect == "sqlite" and not os.path.exists(store.path):
+        if store.dialect == "sqlite" and not os.path.exists(store.path):
             raise migrate.mismatch(store.catalogue, store.where)
-        if self._url.dialect != "memory":
+        if store.dialect != "memory":
             store.check()
 
     async def acheck(self) -> None:
@@ -170,23 +160,38 @@ class App(Definitions):
 
     def _services(self) -> Services:
         with self._lock:
+            if self._lent is not None:
+                return self._lent
             if self._opened is None:
                 store: Any = open_store(self._url, self.schema)
                 if self._by_default and store.version() is None:
                     store.init()
-                self._opened = Services(
-                    store=store,
-                    astore=ThreadedStore(store, threads=STORE_THREADS),
-                    app=self.name,
-                    owner=f"{socket.gethostname()}:{os.getpid()}",
-                    lease=self._settings.lease,
-                    keep=self._settings.keep,
-                    keep_effects=self._settings.keep_effects,
-                    events=self.events,
-                    wake=self._wake,
-                    **holding(store, self.events),
+                astore = ThreadedStore(store, threads=STORE_THREADS)
+                self._opened = Services.made(
+                    astore, self._settings, self.events, self._wake, SystemClock()
                 )
             return self._opened
+
+    @contextmanager
+    def over(self, kind: type[Services], store: ThreadedStore, clock: Clock) -> Iterator[Services]:
+        """Work over another store for as long as the block lasts, and start nothing: for tests.
+
+        Raises UsageError where this process is a replica of this App: that one has its store.
+        """
+        lent = kind.made(store, self._settings, self.events, self._wake, clock)
+        with self._lock:
+            if self._serving is not None:
+                raise UsageError(
+                    f"{self!r} is a replica in this process, over its own store. Stop it before "
+                    "the test (app.stop()), or start it in those tests only that need it."
+                )
+            before, self._lent = self._lent, lent
+        try:
+            yield lent
+        finally:
+            with self._lock:
+                self._lent = before
+            lent.close()
 
     def _wake(self) -> None:
         serving = self._serving
@@ -221,7 +226,7 @@ class App(Definitions):
             )
         settings = settings_of(
             self._settings,
-            known={"default", *(job.options.queue for job in self.jobs.values())},
+            known=self.queue_names(),
             queues=queues,
             concurrency=concurrency,
             grace=grace,
@@ -230,12 +235,9 @@ class App(Definitions):
             schedule=schedule,
         )
         services = self._services()
-        handlers = {name: job.handler(services, self._zones) for name, job in self.jobs.items()}
-        declared = tuple(self._declared.values())
         if self._url.dialect == "sqlite":
             say(f"onejob: {self._url.where} is SQLite, for one machine only.")
-        targets = {name: job.options.target() for name, job in self.jobs.items()}
-        return Serving(services, handlers, declared, settings, targets=targets, check=self.check)
+        return Serving(services, self.repertoire(services), settings, check=self.check)
 
     def start(self) -> None:
         """Make this process a replica, in a background thread. Does nothing where it is one.
@@ -247,7 +249,7 @@ class App(Definitions):
             if self._died():
                 log.warning("the replica's thread has ended by itself: starting another")
                 self._serving = self._background = None
-            if self._disabled() or self._serving is not None:
+            if self._lent is not None or self._disabled() or self._serving is not None:
                 return
             serving = self.serving()
             self._first_check()
@@ -278,7 +280,7 @@ class App(Definitions):
 
         ``FastAPI(lifespan=app.lifespan)``; ``host`` is what the framework passes, and is not used.
         """
-        if self._disabled():
+        if self._lent is not None or self._disabled():
             yield
             return
         with self._lock:
@@ -324,18 +326,9 @@ class App(Definitions):
 
     def status(self) -> Status:
         """Say whether this process is a replica, and where it was started if not here."""
-        serving = self._serving
-        if self._died():
-            return Status(False, "", "not running here: its thread has ended by itself")
-        if serving is not None and serving.id:
-            return Status(True, serving.id, f"running here as replica {serving.id}")
-        if serving is not None:
-            return Status(False, "", f"starting: waiting for the store at {self._url.where}")
-        if self._inherited:
-            return Status(False, "", f"not running here: started in pid {self._inherited}")
-        if environment.disabled(os.environ):
-            return Status(False, "", "not running here: ONEJOB_DISABLED is set")
-        return Status(False, "", "not running here: not started")
+        return standing(
+            self._serving, died=self._died(), inherited=self._inherited, where=self._url.where
+        )
 
     def after_fork(self, parent: int) -> None:
         """Give up, in a forked child, what its parent started."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 from zoneinfo import ZoneInfo
@@ -12,8 +13,8 @@ from onejob.core.retry import OnLoss, Retry
 from onejob.core.schedule import Timing
 from onejob.core.time import Duration
 from onejob.errors import UsageError
-from onejob.job import Job, JobDecorator, JobOptions, check_job_name
-from onejob.runtime.settings import Declared
+from onejob.job import Handler, Job, JobDecorator, JobOptions, check_job_name
+from onejob.runtime.settings import Declared, Target
 from onejob.schedule import (
     CatchUpOption,
     OverlapOption,
@@ -26,6 +27,15 @@ from onejob.schedule import (
 from onejob.services import Services
 
 
+@dataclass(frozen=True, slots=True)
+class Repertoire:
+    """What a replica of these definitions can do: execute, declare, and fire for data."""
+
+    handlers: Mapping[str, Handler]
+    declared: Sequence[Declared]
+    targets: Mapping[str, Target]
+
+
 class Definitions:
     """Jobs by name, the schedules that fire some of them, and the zones that those are shown in."""
 
@@ -34,6 +44,18 @@ class Definitions:
         self._declared: dict[str, Declared] = {}
         self._zones: dict[str, ZoneInfo] = {}
         self._job_services = services
+
+    def queue_names(self) -> set[str]:
+        """Return the queues that these jobs use, and the default one."""
+        return {"default", *(job.options.queue for job in self.jobs.values())}
+
+    def repertoire(self, services: Services) -> Repertoire:
+        """Return the jobs and schedules as they are now, as a replica needs them."""
+        return Repertoire(
+            {name: job.handler(services, self._zones) for name, job in self.jobs.items()},
+            tuple(self._declared.values()),
+            {name: job.options.target() for name, job in self.jobs.items()},
+        )
 
     def job(
         self,
@@ -45,6 +67,7 @@ class Definitions:
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
         expect_within: Duration | None = None,
+        log_fields: Sequence[str] = (),
         heartbeat: str | None = None,
     ) -> JobDecorator:
         """Make a function a job: ``@app.job()``. Everything is checked at once.
@@ -52,7 +75,8 @@ class Definitions:
         Its name is the function's unless given, without ``/``; a second job of one name is refused.
         ``on_replica_loss`` says what becomes of a run whose replica died: retry, fail or unknown.
         A run that has not ended ``expect_within`` after it was wanted is told as late; a cron
-        monitor at the URL ``heartbeat`` hears of each start, success and failure.
+        monitor at the URL ``heartbeat`` hears of each start, success and failure. No argument is
+        logged but those that ``log_fields`` names.
         """
         options = JobOptions(
             queue=queue,
@@ -61,6 +85,7 @@ class Definitions:
             timeout=timeout,
             on_replica_loss=on_replica_loss,
             expect_within=expect_within,
+            log_fields=log_fields,
             heartbeat=heartbeat,
         )
         return self._decorator(name, options)
@@ -85,6 +110,7 @@ class Definitions:
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
         expect_within: Duration | None = None,
+        log_fields: Sequence[str] = (),
         heartbeat: str | None = None,
     ) -> JobDecorator:
         """Make a function a job that fires by a cron expression, in ``tz`` (UTC where None).
@@ -108,6 +134,7 @@ class Definitions:
             timeout=timeout,
             on_replica_loss=on_replica_loss,
             expect_within=expect_within,
+            log_fields=log_fields,
             heartbeat=heartbeat,
         )
         timing = cron(expression, tz, on_gap=on_gap, on_fold=on_fold)
@@ -131,6 +158,7 @@ class Definitions:
         timeout: Duration | None = None,
         on_replica_loss: OnLoss = "retry",
         expect_within: Duration | None = None,
+        log_fields: Sequence[str] = (),
         heartbeat: str | None = None,
     ) -> JobDecorator:
         """Make a function a job that fires at ``anchor + k * interval``, for every whole k.
@@ -153,6 +181,7 @@ class Definitions:
             timeout=timeout,
             on_replica_loss=on_replica_loss,
             expect_within=expect_within,
+            log_fields=log_fields,
             heartbeat=heartbeat,
         )
         return self._decorator(name, options, every(interval, anchor), schedule)

@@ -13,8 +13,10 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
+
+T = TypeVar("T")
 
 #: Long enough for ``exec`` and for multiprocessing to say what this child is.
 RESTART_SECONDS = 0.5
@@ -47,6 +49,11 @@ def watch(one: Forkable) -> None:
             threading, "_register_atexit", atexit.register
         )
         register(_at_exit)
+
+
+def watched(kind: type[T]) -> list[T]:
+    """Return those of this kind that are watched and still there."""
+    return [one for one in list(_known) if isinstance(one, kind)]
 
 
 def restart_later(start: Callable[[], object]) -> None:

@@ -55,6 +55,7 @@ class JobOptions:
     timeout: Duration | None = None
     on_replica_loss: OnLoss = "retry"
     expect_within: Duration | None = None
+    log_fields: Sequence[str] = ()
     heartbeat: str | None = None
 
     def __post_init__(self) -> None:
@@ -68,6 +69,11 @@ class JobOptions:
         if self.on_replica_loss not in get_args(OnLoss):
             raise UsageError(
                 f"on_replica_loss={self.on_replica_loss!r} must be 'retry', 'fail' or 'unknown'."
+            )
+        if isinstance(self.log_fields, str) or not isinstance(self.log_fields, Sequence):
+            raise UsageError(
+                f"log_fields={self.log_fields!r} must be a list of parameters' names, such as "
+                "['order_id']."
             )
         if self.heartbeat is not None:
             check_heartbeat(self.heartbeat)
@@ -125,6 +131,7 @@ class Job(Generic[C, P, R]):
         self._services = services
         self.signature = Signature.of(function, name=self.name, run_types=(Run, AsyncRun))
         self._check_colour()
+        self._check_log_fields()
         update_wrapper(self, function)
 
     def __call__(self, *args: C.args, **kwargs: C.kwargs) -> R:
@@ -187,6 +194,14 @@ class Job(Generic[C, P, R]):
     def handler(self, services: Services, zones: Mapping[str, ZoneInfo]) -> Handler:
         """Return this job as a replica executes it."""
         return Handler(self, services, zones)
+
+    def _check_log_fields(self) -> None:
+        for name in self.options.log_fields:
+            if name not in self.signature.names:
+                raise UsageError(
+                    f"{self.name}: log_fields names {name!r}, and there is no such parameter. "
+                    f"It has: {', '.join(self.signature.names) or 'none'}."
+                )
 
     def _check_colour(self) -> None:
         if not self.signature.takes_run:
@@ -308,6 +323,7 @@ class Handler:
     ) -> None:
         self.name, self.is_async = job.name, job.signature.is_async
         self.retry = job.options.retry
+        self.log_fields = tuple(job.options.log_fields)
         timeout = job.options.timeout
         self.timeout = None if timeout is None else duration(timeout, what="timeout")
         self._job, self._services, self._zones = job, services, zones

@@ -15,7 +15,7 @@ from onejob.commands.runs import Known, Made, NewRun
 from onejob.commands.views import RunView
 from onejob.core.names import check_name
 from onejob.core.run import Outcome, RunId, State
-from onejob.core.time import SECOND, Duration, Instant, duration, moment
+from onejob.core.time import SECOND, Duration, Instant, duration, instant, moment
 from onejob.counts import LISTED_MAX, check_count
 from onejob.errors import InProgress, OutcomeUnknown, UsageError
 from onejob.services import Services
@@ -125,17 +125,52 @@ class Runs:
         return await acarry(_get(run_id), self._services().arun())
 
     def find(
-        self, *, job: str = "", key: str = "", state: str = "", schedule: str = "", limit: int = 50
+        self,
+        *,
+        job: str = "",
+        key: str = "",
+        state: str = "",
+        schedule: str = "",
+        queue: str = "",
+        since: datetime | None = None,
+        limit: int = 50,
     ) -> list[RunInfo]:
-        """Read runs, newest first. ``state`` may also be an outcome; "" means any."""
-        steps = _find(job=job, key=key, state=state, schedule=schedule, limit=limit)
+        """Read runs, newest first. ``state`` may also be an outcome; "" means any.
+
+        ``since`` is an aware datetime: those that were made, began or ended before are left out.
+        """
+        steps = _find(
+            job=job,
+            key=key,
+            state=state,
+            schedule=schedule,
+            queue=queue,
+            since=since,
+            limit=limit,
+        )
         return carry(steps, self._services().run())
 
     async def afind(
-        self, *, job: str = "", key: str = "", state: str = "", schedule: str = "", limit: int = 50
+        self,
+        *,
+        job: str = "",
+        key: str = "",
+        state: str = "",
+        schedule: str = "",
+        queue: str = "",
+        since: datetime | None = None,
+        limit: int = 50,
     ) -> list[RunInfo]:
         """The same in a loop."""
-        steps = _find(job=job, key=key, state=state, schedule=schedule, limit=limit)
+        steps = _find(
+            job=job,
+            key=key,
+            state=state,
+            schedule=schedule,
+            queue=queue,
+            since=since,
+            limit=limit,
+        )
         return await acarry(steps, self._services().arun())
 
     def retry(self, run_id: int) -> bool:
@@ -162,6 +197,17 @@ class Runs:
         """The same in a loop."""
         return await acarry(_cancel(run_id, self._services()), self._services().arun())
 
+    def discard(self, run_id: int) -> bool:
+        """Forget an ended run before its time, with its key: a failed one that nobody will retry.
+
+        False: it lives, or is unknown. Its effects stay known for as long as effects are kept.
+        """
+        return carry(_discard(run_id), self._services().run())
+
+    async def adiscard(self, run_id: int) -> bool:
+        """The same in a loop."""
+        return await acarry(_discard(run_id), self._services().arun())
+
     def wait(self, run_id: int, *, timeout: Duration | None = None) -> RunInfo:
         """Wait until a run has ended, and return it.
 
@@ -187,15 +233,30 @@ def _get(run_id: int) -> Steps[RunInfo | None]:
     return None if view is None else _info(view)
 
 
-def _find(*, job: str, key: str, state: str, schedule: str, limit: int) -> Steps[list[RunInfo]]:
+def _find(
+    *,
+    job: str,
+    key: str,
+    state: str,
+    schedule: str,
+    queue: str,
+    since: datetime | None,
+    limit: int,
+) -> Steps[list[RunInfo]]:
     check_count(limit, what="limit", most=LISTED_MAX)
-    for what, name in (("job", job), ("key", key), ("schedule", schedule)):
+    for what, name in (("job", job), ("key", key), ("schedule", schedule), ("queue", queue)):
         if name != "":
             check_name(name, what=what)
     if state != "" and state not in _STATES:
         raise UsageError(f"state={state!r} is none. Give one of {', '.join(_STATES)}; '' is any.")
     found: tuple[RunView, ...] = yield views.runs(
-        job=job, state=state, key=key, schedule=schedule, limit=limit
+        job=job,
+        state=state,
+        key=key,
+        schedule=schedule,
+        queue=queue,
+        since=0 if since is None else instant(since, what="since"),
+        limit=limit,
     )
     return [_info(view) for view in found]
 
@@ -212,6 +273,13 @@ def _cancel(run_id: int, services: Services) -> Steps[bool]:
     if ended:
         services.wake()
     return ended
+
+
+def _discard(run_id: int) -> Steps[bool]:
+    discarded: bool = yield runs.discard(RunId(_checked(run_id)))
+    if discarded:
+        yield runs.purge(limit=BATCH)
+    return discarded
 
 
 def _checked(run_id: object) -> int:

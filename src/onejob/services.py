@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict
+from typing import Any, Final, Self
 
 from onejob import fences
 from onejob.adapters import adapt, adapt_any
@@ -15,10 +17,11 @@ from onejob.core.time import Span
 from onejob.errors import UsageError
 from onejob.fences import Fence
 from onejob.lent import explained
-from onejob.runtime.clock import Clock, SystemClock
+from onejob.runtime.clock import Clock
 from onejob.runtime.events import Events
 from onejob.runtime.listener import Listener
 from onejob.runtime.renewer import Renewer
+from onejob.runtime.settings import Settings
 from onejob.steps import Steps, acarry, carry
 from onejob.stores.protocol import Store, TellsOfReleases
 from onejob.stores.threaded import ThreadedStore
@@ -43,6 +46,40 @@ class Services:
     clock: Clock
     renewer: Renewer
     listener: Listener | None
+
+    @classmethod
+    def made(
+        cls,
+        astore: ThreadedStore,
+        settings: Settings,
+        events: Events,
+        wake: Callable[[], None],
+        clock: Clock,
+    ) -> Self:
+        """Make them for this process, over a store as a loop sees it; starts nothing."""
+        store = astore.store
+        renewer = Renewer(
+            lambda patience: store.lane(patience=patience), clock=clock, events=events
+        )
+        listener = None
+        if isinstance(store, TellsOfReleases):
+            listener = Listener(
+                lambda patience: store.release_lane(patience=patience), events=events
+            )
+        return cls(
+            store=store,
+            astore=astore,
+            app=settings.name,
+            owner=f"{socket.gethostname()}:{os.getpid()}",
+            lease=settings.lease,
+            keep=settings.keep,
+            keep_effects=settings.keep_effects,
+            events=events,
+            wake=wake,
+            clock=clock,
+            renewer=renewer,
+            listener=listener,
+        )
 
     def __repr__(self) -> str:
         return f"<Services of {self.app} at {self.store.where}>"
@@ -122,24 +159,6 @@ class Services:
                 "would commit by itself, or wait for that transaction to end. Pass within=tx with "
                 "its connection, or move the call before or after it."
             )
-
-
-def holding(store: Store, events: Events) -> Holding:
-    """Return what a process needs to hold locks and to wait for them; starts nothing."""
-    clock = SystemClock()
-    renewer = Renewer(lambda patience: store.lane(patience=patience), clock=clock, events=events)
-    listener = None
-    if isinstance(store, TellsOfReleases):
-        listener = Listener(lambda patience: store.release_lane(patience=patience), events=events)
-    return {"clock": clock, "renewer": renewer, "listener": listener}
-
-
-class Holding(TypedDict):
-    """Fields of :class:`Services`."""
-
-    clock: Clock
-    renewer: Renewer
-    listener: Listener | None
 
 
 def any_holds(around: Iterable[Fence]) -> Steps[bool]:

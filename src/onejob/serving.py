@@ -7,23 +7,51 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence, Set
+from dataclasses import dataclass, replace
 
+from onejob import environment
 from onejob.core.lease import LEAST_LEASE
 from onejob.core.names import check_name
 from onejob.core.time import SECOND, Duration, duration
 from onejob.counts import check_count
+from onejob.definitions import Repertoire
 from onejob.errors import SchemaMismatch, StoreError, UsageError
 from onejob.opening import say
-from onejob.runtime.attempt import Executable
 from onejob.runtime.lane import ThreadHost
 from onejob.runtime.replica import Replica
-from onejob.runtime.settings import Declared, Settings, Target
+from onejob.runtime.settings import Settings
 from onejob.services import Services
 
 _PAUSE_FIRST = 0.5
 _PAUSE_LONGEST = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Whether this process is a replica: ``str()`` says it in a sentence."""
+
+    running: bool
+    replica: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def standing(serving: Serving | None, *, died: bool, inherited: int, where: str) -> Status:
+    """Say how a process stands: what it serves, if anything, and the pid that started it."""
+    if died:
+        return Status(False, "", "not running here: its thread has ended by itself")
+    if serving is not None and serving.id:
+        return Status(True, serving.id, f"running here as replica {serving.id}")
+    if serving is not None:
+        return Status(False, "", f"starting: waiting for the store at {where}")
+    if inherited:
+        return Status(False, "", f"not running here: started in pid {inherited}")
+    if environment.disabled(os.environ):
+        return Status(False, "", "not running here: ONEJOB_DISABLED is set")
+    return Status(False, "", "not running here: not started")
 
 
 class Serving:
@@ -32,16 +60,14 @@ class Serving:
     def __init__(
         self,
         services: Services,
-        executables: Mapping[str, Executable],
-        declared: Sequence[Declared],
+        repertoire: Repertoire,
         settings: Settings,
         *,
-        targets: Mapping[str, Target],
         check: Callable[[], None],
     ) -> None:
         self.settings = settings
         self._services, self._check = services, check
-        self._executables, self._declared, self._targets = executables, declared, targets
+        self._repertoire = repertoire
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
@@ -74,11 +100,11 @@ class Serving:
         self.replica = Replica(
             services.astore,
             host,
-            self._executables,
-            self._declared,
+            self._repertoire.handlers,
+            self._repertoire.declared,
             self.settings,
             events=services.events,
-            targets=self._targets,
+            targets=self._repertoire.targets,
             wall=_wall,
         )
         if self._stopping.is_set():

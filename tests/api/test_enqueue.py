@@ -250,6 +250,31 @@ def test_retry_and_cancel_say_whether_they_did(app: App, job: Any) -> None:
     assert [run.id for run in app.runs.find(state="scheduled")] == [run_id]
 
 
+def test_an_ended_run_is_discarded_with_its_key_and_a_live_one_is_not(app: App, job: Any) -> None:
+    first = job.using(key="k").enqueue(1)
+    refused = app.runs.discard(first.run_id)
+    app.runs.cancel(first.run_id)
+
+    assert (refused, app.runs.discard(first.run_id)) == (False, True)
+    assert app.runs.get(first.run_id) is None
+    assert job.using(key="k").enqueue(1).created
+
+
+def test_queues_are_counted_also_empty_ones_of_our_own(app: App, job: Any) -> None:
+    @app.job(queue="slow")
+    def slow() -> None: ...
+
+    job.enqueue(1)
+    job.using(delay="1h").enqueue(2)
+    default, images, slow_one = app.queues.stats()
+
+    assert (images.queue, images.due, images.scheduled) == ("images", 1, 1)
+    assert images.oldest >= timedelta(0)
+    for empty, name in ((default, "default"), (slow_one, "slow")):
+        assert (empty.queue, empty.due, empty.oldest) == (name, 0, timedelta(0))
+    assert asyncio.run(app.queues.astats())[2] == slow_one
+
+
 def test_waiting_has_a_bound_and_a_name_for_what_is_unknown(app: App, job: Any) -> None:
     run_id = job.using(delay="1h").enqueue(1).run_id
 

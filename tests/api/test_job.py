@@ -63,6 +63,17 @@ def test_a_bad_option_is_refused_at_the_decorator(option: dict[str, Any]) -> Non
         App("memory://").job(**option)(resize)
 
 
+def test_a_field_to_be_logged_must_be_a_parameter() -> None:
+    """G03."""
+    app = App("memory://")
+
+    with pytest.raises(UsageError, match="It has: image_id"):
+        app.job(log_fields=["image"])(resize)
+    with pytest.raises(UsageError, match="log_fields='image_id' must be a list"):
+        app.job(log_fields="image_id")
+    assert app.jobs == {}
+
+
 @pytest.mark.parametrize("option", ["limit", "limit_by", "rate", "executor"])
 def test_an_option_of_a_later_release_is_not_taken_silently(option: str) -> None:
     with pytest.raises(TypeError, match=option):

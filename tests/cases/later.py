@@ -15,7 +15,6 @@ LATER = {
     "F01": "operations: the doctor names the oldest transaction",
     "F03": "operations: telling since when a replica listens",
     "F08": "operations: enqueueing goes on when NOTIFY fails",
-    "F19": "operations: the age of the oldest run that is due",
     "G02": "the dashboard",
     "G06": "operations: a server that is out of connections",
 }

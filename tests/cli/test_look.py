@@ -139,6 +139,50 @@ def test_runs_are_listed_newest_first_and_filtered(shop: Shop) -> None:
     assert shop.json("runs", "--schedule", "nightly") == []
 
 
+def test_runs_are_filtered_by_queue_and_by_time(shop: Shop) -> None:
+    [run] = made(shop, "img-1")
+
+    assert [one["id"] for one in shop.json("runs", "--queue", "default")] == [run]
+    assert shop.json("runs", "--queue", "slow") == []
+    assert [one["id"] for one in shop.json("runs", "--since", "1h")] == [run]
+    assert [one["id"] for one in shop.json("runs", "--since", "2026-03-29T01:00:00Z")] == [run]
+    assert shop.json("runs", "--since", "2999-01-01T00:00:00Z") == []
+    refused = shop.invoke("runs", "--since", "yesterday")
+    assert refused.exit_code == 2
+    assert "2026-03-29T01:00:00Z" in refused.stderr
+
+
+def test_queues_show_what_waits_and_since_when(shop: Shop) -> None:
+    """F19: the age of the oldest run that is due."""
+    join(shop)
+    made(shop, "img-1", "img-2")
+    command = runs.claim(full_probes(["default"]), jobs=["resize"], replica=REPLICA, limit=1)
+    shop.app.store.run(command)
+
+    [queue] = shop.json("queues")
+    table = shop.invoke("queues").stdout
+
+    assert (queue["queue"], queue["due"], queue["running"]) == ("default", 1, 1)
+    assert queue["oldest_due_seconds"] >= 0
+    assert "OLDEST DUE" in table
+    assert "default" in table
+
+
+def test_an_ended_run_is_discarded_and_one_that_lives_is_not(shop: Shop) -> None:
+    join(shop)
+    [ended] = made(shop, "img-1")
+    settle(shop, claimed(shop)[0].claim, End(Outcome.FAILED, error="ValueError: no"))
+    [lives] = made(shop, "img-2")
+
+    result = shop.invoke("runs", "discard", str(ended), str(lives))
+
+    assert result.exit_code == 1
+    assert f"run {ended} (resize): discarded" in result.stdout
+    assert f"run {lives} (resize, scheduled): nothing done, it lives" in result.stderr
+    assert [run["id"] for run in shop.json("runs")] == [lives]
+    assert made(shop, "img-1") != [], "its key is free"
+
+
 def test_a_stored_escape_sequence_is_not_shown(shop: Shop) -> None:
     made(shop, "img-\x1b[2J\u202e")
 

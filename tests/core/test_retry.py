@@ -22,7 +22,7 @@ from onejob.core.retry import (
     after_death,
     after_failure,
 )
-from onejob.core.time import SECOND, Instant, moment
+from onejob.core.time import SECOND, Instant, Span, moment
 from onejob.errors import UsageError
 
 NOW = Instant(1_774_746_000_000_000)
@@ -39,6 +39,73 @@ def test_waits_double_up_to_the_cap(attempt: int, seconds: int) -> None:
     answer = after_failure(retry, attempt=attempt, failure=ValueError(), now=NOW, jitter=MIDDLE)
 
     assert answer == RetryAt(seconds * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("waits", "seconds"),
+    [
+        ("linear", [10, 20, 30, 40, 45, 45]),
+        (["5s", 60, "2h"], [5, 60, 7_200, 7_200, 7_200, 7_200]),
+        (("1s",), [1, 1, 1, 1, 1, 1]),
+        (lambda attempt, error: attempt * 100, [100, 200, 300, 400, 500, 600]),
+    ],
+    ids=["linear", "list", "tuple", "function"],
+)
+def test_waits_may_be_linear_a_list_or_a_function(waits: Any, seconds: list[int]) -> None:
+    retry = Retry(attempts=100, base="10s", cap="45s", waits=waits)
+
+    answers = [
+        after_failure(retry, attempt=n, failure=ValueError(), now=NOW, jitter=MIDDLE)
+        for n in range(1, 7)
+    ]
+
+    assert answers == [RetryAt(Span(wait * SECOND)) for wait in seconds]
+
+
+@pytest.mark.parametrize("waits", [["10s"], lambda attempt, error: "10s"])
+def test_a_wait_that_somebody_wrote_down_is_taken_exactly(waits: Any) -> None:
+    retry = Retry(waits=waits)
+
+    answer = after_failure(retry, attempt=1, failure=ValueError(), now=NOW, jitter=0.99)
+
+    assert answer == RetryAt(Span(10 * SECOND))
+
+
+def test_a_function_hears_of_the_error_and_may_end_the_run() -> None:
+    def waits(attempt: int, error: BaseException) -> str | None:
+        return None if "gone" in str(error) else f"{attempt}m"
+
+    retry = Retry(waits=waits)
+
+    def after(error: Exception) -> RetryAt | GiveUp:
+        return after_failure(retry, attempt=2, failure=error, now=NOW, jitter=MIDDLE)
+
+    assert after(OSError("busy")) == RetryAt(Span(120 * SECOND))
+    assert after(OSError("gone")) == GiveUp(
+        "waits said so after attempt 2, which ended with OSError"
+    )
+
+
+@pytest.mark.parametrize("waits", [lambda attempt, error: 1 / 0, lambda attempt, error: "soon"])
+def test_a_function_that_fails_loses_no_run(waits: Any) -> None:
+    retry = Retry(base="10s", waits=waits)
+
+    answer = after_failure(retry, attempt=2, failure=ValueError(), now=NOW, jitter=MIDDLE)
+
+    assert isinstance(answer, RetryAt)
+    assert answer.delay == 20 * SECOND
+    assert answer.trouble.startswith("the retry's waits failed, so the wait is base's: ")
+
+
+def test_attempts_bound_every_kind_of_wait() -> None:
+    for waits in ("linear", ["1s"] * 10, lambda attempt, error: 1):
+        retry = Retry(attempts=2, waits=cast("Any", waits))
+        answer = after_failure(retry, attempt=2, failure=ValueError(), now=NOW, jitter=MIDDLE)
+        assert answer == GiveUp("attempt 2 of 2 ended with ValueError")
+
+
+async def waits_for_nobody(attempt: int, error: BaseException) -> str:
+    return "1s"
 
 
 def test_the_mean_wait_is_the_nominal_one() -> None:
@@ -105,6 +172,12 @@ def test_a_bad_retry_later_is_refused_where_it_is_raised() -> None:
         {"base": "2h", "cap": "1h"},
         {"on": ValueError()},
         {"give_up_on": (ValueError, "OSError")},
+        {"waits": "quadratic"},
+        {"waits": []},
+        {"waits": ["10s", "soon"]},
+        {"waits": ["10s", -1]},
+        {"waits": 10},
+        {"waits": waits_for_nobody},
     ],
 )
 def test_a_retry_that_cannot_be_right_is_refused(options: dict[str, object]) -> None:

@@ -100,6 +100,14 @@ MUTANTS = (
         "postgresql",
     ),
     Mutant(
+        "a run that lives is not discarded",
+        "stores/sql/base/runs.sql",
+        "WHERE id = :id\n   AND NOT EXISTS (SELECT 1 FROM {schema}run WHERE id = :id)",
+        "WHERE id = :id",
+        f"{_POSTGRES} -k discarded",
+        "postgresql",
+    ),
+    Mutant(
         "a sweep finds every run of a replica that is not live",
         "stores/sql/base/replicas.sql",
         "AND NOT EXISTS (SELECT 1 FROM {schema}replica WHERE id = r.replica AND dead_at = 0)\n"

@@ -146,6 +146,7 @@ class Job:
         self.name, self.invoke, self.is_async = name, handler, is_async
         self.retry = retry or Retry(attempts=3, base="10s", cap="10s")
         self.timeout, self.result = timeout, encode
+        self.log_fields: tuple[str, ...] = ()
 
 
 class Midway:

@@ -1,6 +1,8 @@
-"""``onejob runs``: look at runs, bring one back, end one that has not begun."""
+"""``onejob runs``: look at runs, bring one back, end one, forget one."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import click
 
@@ -12,7 +14,7 @@ from onejob.cli.text import decoded, span, utc, when
 from onejob.commands import runs, views
 from onejob.commands.views import RunView
 from onejob.core.run import Outcome, RunId, State
-from onejob.core.time import DAY, Span
+from onejob.core.time import DAY, Span, duration, read_instant
 from onejob.errors import UsageError
 
 #: What a run's id can be.
@@ -32,6 +34,8 @@ LISTED_MAX = 10_000
 )
 @click.option("--key", default="", help="Only the run of this key.")
 @click.option("--schedule", default="", help="Only runs that this schedule made.")
+@click.option("--queue", default="", help="Only runs of this queue.")
+@click.option("--since", metavar="TIME", help="Made, begun or ended since: 2h, or an instant.")
 @click.option("--limit", type=click.IntRange(1, LISTED_MAX), default=50, show_default=True)
 @store_options
 @click.pass_context
@@ -42,9 +46,11 @@ def command(
     state: str,
     key: str,
     schedule: str,
+    queue: str,
+    since: str | None,
     limit: int,
 ) -> None:
-    """List runs, newest first; retry or cancel them."""
+    """List runs, newest first; retry, cancel or discard them."""
     if ctx.invoked_subcommand is not None:
         return
     if state and state not in (*State, *Outcome):
@@ -52,8 +58,19 @@ def command(
             f"there is no state {state!r}. A run is {', '.join(State)}; "
             f"an ended one has {', '.join(Outcome)}."
         )
+    began = _since(since)
     with invocation.store() as store:
-        found = store.run(views.runs(job=job, state=state, key=key, schedule=schedule, limit=limit))
+        found = store.run(
+            views.runs(
+                job=job,
+                state=state,
+                key=key,
+                schedule=schedule,
+                queue=queue,
+                since=began(store.run(views.clock())) if since else 0,
+                limit=limit,
+            )
+        )
         # Only of one key: that is one run, or a few.
         parts = took_part.of(store, found, key) if key and found else {}
     if invocation.as_json:
@@ -82,7 +99,7 @@ def command(
         )
         if len(found) == limit:
             remark(f"The newest {limit}; --limit shows more, --job and --state show fewer.")
-    elif job or state or key or schedule:
+    elif job or state or key or schedule or queue or since:
         elsewhere = " A period, or a guarded tick: onejob why NAME KEY" if key else ""
         remark(f"No run like that. Without filters: onejob runs.{elsewhere}")
     else:
@@ -117,6 +134,31 @@ def cancel(ctx: click.Context, invocation: Invocation, ids: tuple[int, ...]) -> 
         done = [(store.run(runs.cancel(RunId(number), keep=KEEP)), number) for number in ids]
         found = [(ok, number, store.run(views.run_get(number))) for ok, number in done]
     _tell(ctx, invocation, found, verb="cancelled", refused="has ended")
+
+
+@command.command("discard")
+@click.argument("ids", metavar="ID...", type=ID, nargs=-1, required=True)
+@store_options
+@click.pass_context
+def discard(ctx: click.Context, invocation: Invocation, ids: tuple[int, ...]) -> None:
+    """Forget ended runs before their time, with their keys: those that nobody will retry."""
+    with invocation.store() as store:
+        found = [(store.run(views.run_get(number)), number) for number in ids]
+        told = [(store.run(runs.discard(RunId(number))), number, run) for run, number in found]
+        store.run(runs.purge(limit=LISTED_MAX))
+    _tell(ctx, invocation, told, verb="discarded", refused="lives: cancel it first")
+
+
+def _since(since: str | None) -> Callable[[int], int]:
+    """Return how to find the instant meant, given the store's now; UsageError before any I/O."""
+    if since is None:
+        return lambda now: 0
+    try:
+        ago = duration(since, what="--since")
+    except UsageError:
+        at = read_instant(since, "--since")
+        return lambda now: at
+    return lambda now: now - ago
 
 
 def _tell(

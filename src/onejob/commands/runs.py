@@ -223,6 +223,14 @@ def retry(id: RunId, *, now: int | None = None) -> Command[bool]:
     return Command("run_retry", {"id": id, "now": now}, found)
 
 
+def discard(id: RunId) -> Command[bool]:
+    """Let the time of an ended run be over: the next :func:`purge` forgets it, and its key.
+
+    False: it lives, or nobody knows it.
+    """
+    return Command("run_discard", {"id": id}, found, repeatable=True)
+
+
 def wake(claim: Claim, *, now: int | None = None) -> Command[bool]:
     """Schedule a run that this claim left unknown, because the effect's outcome is known after all.
 

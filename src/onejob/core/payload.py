@@ -71,6 +71,11 @@ class Signature:
             _signature=whole.replace(parameters=parameters[1:] if takes_run else parameters),
         )
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return its parameters, the run left out."""
+        return tuple(self._signature.parameters)
+
     def check(self) -> None:
         """Resolve every hint now; UsageError for one that has no meaning, or no JSON form."""
         _ = self._codecs, self._result

@@ -6,8 +6,10 @@ under it, and a replica that was asked to stop are three different things with t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from inspect import iscoroutinefunction
 from typing import Final, Literal, TypeAlias
 
 from onejob.core.time import SECOND, Duration, Instant, Span, duration, instant, show_span
@@ -23,6 +25,11 @@ MAX_INTERRUPTIONS: Final = 20
 """Clean stops that give a run back without spending an attempt."""
 
 ExceptionTypes: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
+Waits: TypeAlias = (
+    Literal["exponential", "linear"]
+    | Sequence[Duration]
+    | Callable[[int, BaseException], Duration | None]
+)
 OnLoss: TypeAlias = Literal["retry", "fail", "unknown"]
 
 _DOUBLINGS_MAX: Final = 60
@@ -33,9 +40,12 @@ _DOUBLINGS_MAX: Final = 60
 class Retry:
     """How often a failing run is tried, and how long it waits in between.
 
-    ``attempts`` counts the first one. Waits double from ``base`` up to ``cap``. With ``on``, only
-    those exceptions are tried again; ``give_up_on`` ends the run at once, and wins over ``on``.
-    Raises UsageError for values that cannot be right.
+    ``attempts`` counts the first one. Waits double from ``base`` up to ``cap``, or with
+    ``waits="linear"`` grow by ``base`` each time, and get jitter. ``waits`` may also be a list of
+    waits, of which the last repeats, or a function of the attempt's number and its error: its
+    answer is the wait, None ends the run. Both are taken exactly. With ``on``, only those
+    exceptions are tried again; ``give_up_on`` ends the run at once, and wins over ``on``. Raises
+    UsageError for values that cannot be right.
     """
 
     attempts: int = 5
@@ -43,8 +53,10 @@ class Retry:
     cap: Duration = "1h"
     on: ExceptionTypes | None = None
     give_up_on: ExceptionTypes | None = None
+    waits: Waits = "exponential"
     base_span: Span = field(init=False, repr=False, compare=False)
     cap_span: Span = field(init=False, repr=False, compare=False)
+    spans: tuple[Span, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         attempts: object = self.attempts
@@ -61,16 +73,22 @@ class Retry:
             )
         for what, types in (("on", self.on), ("give_up_on", self.give_up_on)):
             _check_types(what, types)
+        object.__setattr__(self, "spans", _listed(self.waits))
         object.__setattr__(self, "base_span", base)
         object.__setattr__(self, "cap_span", cap)
 
     def delay(self, attempt: int, *, jitter: float) -> Span:
-        """Return the wait after ``attempt``: base * 2^(attempt - 1), capped, then jittered.
+        """Return the wait after ``attempt`` where no function says it.
 
         ``jitter`` in [0, 1) becomes a factor of 0.5 to 1.5, symmetric so that the mean wait is the
-        nominal one: a factor drawn from 0 to 1 would halve it and double the load.
+        nominal one: a factor drawn from 0 to 1 would halve it and double the load. A list has none.
         """
-        nominal = min(self.base_span << min(attempt - 1, _DOUBLINGS_MAX), self.cap_span)
+        if self.spans:
+            return self.spans[min(attempt, len(self.spans)) - 1]
+        if self.waits == "linear":
+            nominal = min(self.base_span * attempt, self.cap_span)
+        else:
+            nominal = min(self.base_span << min(attempt - 1, _DOUBLINGS_MAX), self.cap_span)
         return Span(round(nominal * (0.5 + jitter)))
 
 
@@ -108,9 +126,13 @@ class Cancel(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetryAt:
-    """Try again when ``delay`` has passed on the store's clock."""
+    """Try again when ``delay`` has passed on the store's clock.
+
+    ``trouble`` is why the policy's function was not followed, "" where it was, or there is none.
+    """
 
     delay: Span
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +162,29 @@ def after_failure(
         return GiveUp(f"attempt {attempt} of {retry.attempts} ended with {name}")
     if isinstance(failure, RetryLater):
         return RetryAt(failure.delay_from(now))
+    if callable(retry.waits):
+        return _asked(retry, retry.waits, attempt, failure, jitter)
     return RetryAt(retry.delay(attempt, jitter=jitter))
+
+
+def _asked(
+    retry: Retry,
+    waits: Callable[[int, BaseException], Duration | None],
+    attempt: int,
+    failure: BaseException,
+    jitter: float,
+) -> RetryAt | GiveUp:
+    """Ask the policy's function. One that fails is no reason to lose the run."""
+    try:
+        wait = waits(attempt, failure)
+        if wait is not None:
+            return RetryAt(duration(wait, what="what waits() returned"))
+    except Exception as error:  # noqa: BLE001 - the user's function; told, and waited as by default
+        told = f"the retry's waits failed, so the wait is base's: {type(error).__name__}: {error}"
+        return RetryAt(retry.delay(attempt, jitter=jitter), told)
+    return GiveUp(
+        f"waits said so after attempt {attempt}, which ended with {type(failure).__name__}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +222,20 @@ def after_death(*, deaths: int, on_loss: OnLoss, jitter: float) -> GiveBack | Bu
     if deaths == 1:
         return GiveBack(Span(round(FIRST_DEATH_WAIT_MAX * jitter)))
     return GiveBack(Span(round((deaths - 1) * SECOND * (1 + 2 * jitter))))
+
+
+def _listed(waits: object) -> tuple[Span, ...]:
+    """Return the waits of a list; none for a name or a function. UsageError for anything else."""
+    if waits in ("exponential", "linear") if isinstance(waits, str) else callable(waits):
+        if iscoroutinefunction(waits):
+            raise UsageError("waits is a coroutine function, and nobody could await it. Use def.")
+        return ()
+    if isinstance(waits, str) or not isinstance(waits, Sequence) or not waits:
+        raise UsageError(
+            f"waits={waits!r} must be 'exponential', 'linear', a list such as ['10s', '1m', '1h'], "
+            "or a function of the attempt's number and its error."
+        )
+    return tuple(duration(wait, what="waits") for wait in waits)
 
 
 def _check_types(what: str, types: object) -> None:

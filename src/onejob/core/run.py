@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType
 
+from onejob.core.disclosure import redacted
+
 RunId = NewType("RunId", int)
 ReplicaId = NewType("ReplicaId", str)
 Token = NewType("Token", int)
@@ -32,13 +34,14 @@ def storable(text: str) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Return what an exception says of itself, also where its own ``__str__`` fails."""
+    """Return what an exception says of itself, less secrets, also where its ``__str__`` fails."""
     name = type(error).__name__
     try:
         said = str(error)
     except Exception as trouble:  # noqa: BLE001 - somebody else's __str__
         said = f"(its text cannot be had: {type(trouble).__name__})"
-    return storable(f"{name}: {said}" if said else name)
+    # Cut before it is searched, and again after: what is hidden may be longer than its sign.
+    return storable(redacted(f"{name}: {said[: 2 * ERROR_CHARACTERS]}" if said else name))
 
 
 class State(StrEnum):

@@ -70,6 +70,7 @@ class SimJob:
     retry: Retry = field(default=QUICK)
     timeout: Span | None = None
     is_async: bool = True
+    log_fields: tuple[str, ...] = ()
 
     async def invoke(self, attempt: Attempt) -> object:
         """Call the handler; one that fails in a way that it was not told to is reported."""

@@ -64,6 +64,7 @@ class Executable(Protocol):
     is_async: bool
     retry: Retry
     timeout: Span | None
+    log_fields: tuple[str, ...]
 
     def invoke(self, attempt: Attempt) -> Any:
         """Call the handler with its decoded arguments; an async one returns its awaitable."""

@@ -18,6 +18,7 @@ from onejob.core.time import Instant
 from onejob.runtime.events import Events
 from onejob.runtime.lane import KeeperHost
 from onejob.runtime.settings import Declared, Settings
+from onejob.stores.protocol import AsyncStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,11 @@ class Declarer:
     """Declares the schedules of one replica's code."""
 
     def __init__(
-        self, host: KeeperHost, declared: Sequence[Declared], settings: Settings, events: Events
+        self,
+        host: KeeperHost | AsyncStore,
+        declared: Sequence[Declared],
+        settings: Settings,
+        events: Events,
     ) -> None:
         self._host, self._settings, self._events = host, settings, events
         self.declared = {schedule.name: schedule for schedule in declared}

@@ -11,10 +11,12 @@ import asyncio
 import contextvars
 from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor as ThreadPool
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 from onejob.core.capacity import Capacity
+from onejob.core.disclosure import allowed
 from onejob.core.retry import (
     MAX_INTERRUPTIONS,
     Cancel,
@@ -46,7 +48,10 @@ EXIT_SPAN = 1_000_000
 
 
 class Executor:
-    """The attempts of one replica: waiting for a slot, running, or waiting to be settled."""
+    """The attempts of one replica: waiting for a slot, running, or waiting to be settled.
+
+    ``threads`` is where sync handlers run, if not in a pool of its own.
+    """
 
     def __init__(
         self,
@@ -58,6 +63,7 @@ class Executor:
         events: Events,
         finished: Callable[[Attempt, Settlement], None],
         freed: Callable[[], None],
+        threads: ThreadPool | None = None,
     ) -> None:
         self._executables, self._clock, self._random = executables, clock, random
         self._events, self._finished, self._freed = events, finished, freed
@@ -65,7 +71,7 @@ class Executor:
         self.attempts: dict[RunId, Attempt] = {}
         self._waiting: deque[Attempt] = deque()
         self._running: dict[Attempt, asyncio.Task[None]] = {}
-        self._threads = ThreadPoolExecutor(slots, thread_name_prefix="onejob-job")
+        self._threads = threads or ThreadPoolExecutor(slots, thread_name_prefix="onejob-job")
         self._draining = False
 
     @property
@@ -246,17 +252,23 @@ class Executor:
             jitter=self._random.random(),
         )
         if isinstance(decision, RetryAt):
-            self._log(attempt, error, why, f"again in {decision.delay / SECOND:.1f} s")
+            if decision.trouble:
+                log.warning("run %s: %s", attempt.run.id, decision.trouble)
+            self._log(
+                attempt, executable, error, f"{why}: again in {decision.delay / SECOND:.1f} s"
+            )
             return Again(decision.delay, why, error_text(error))
-        self._log(attempt, error, why, decision.reason)
+        self._log(attempt, executable, error, f"{why}: {decision.reason}")
         return End(why, error=error_text(error))
 
     @staticmethod
-    def _log(attempt: Attempt, error: BaseException, why: Outcome, after: str) -> None:
+    def _log(attempt: Attempt, executable: Executable, error: BaseException, what: str) -> None:
         if not isinstance(error, RetryLater):
             run = attempt.run
             where = f"run {run.id} ({run.scope}) attempt {run.attempt}"
-            log.warning("%s %s: %s", where, why, after, exc_info=error)
+            if shown := allowed(run.args, executable.log_fields):
+                where = f"{where} with {shown}"
+            log.warning("%s %s", where, what, exc_info=error)
 
     @staticmethod
     def _interrupted(attempt: Attempt, delay: int = 0) -> Settlement:

@@ -33,6 +33,7 @@ from onejob.runtime.lane import KeeperHost
 from onejob.runtime.membership import Membership
 from onejob.runtime.settings import Declared, Settings, Target
 from onejob.runtime.waker import Waker
+from onejob.stores.protocol import AsyncStore
 
 #: Most schedules advanced in one command.
 BATCH = 300
@@ -59,7 +60,7 @@ class Scheduler:
 
     def __init__(
         self,
-        host: KeeperHost,
+        host: KeeperHost | AsyncStore,
         declared: Sequence[Declared],
         settings: Settings,
         *,
@@ -101,10 +102,7 @@ class Scheduler:
             membership = self._membership
             if membership is not None and membership.valid(self._clock.now()):
                 try:
-                    await self._tell_lost(membership)
-                    if self._clock.now() >= self._declare_at:
-                        await self._declare()
-                    await self._tick(membership)
+                    await self.turn(membership)
                 except StoreError as error:
                     self._events.emit("store.trouble", doing="tick", error=str(error))
                     # Perhaps done all the same: read again what is stored, and what is next.
@@ -113,6 +111,13 @@ class Scheduler:
                     continue
             until = max(self._settings.lease // 4, self._declare_at - self._clock.now())
             await self.waker.wait(until)
+
+    async def turn(self, membership: Membership) -> None:
+        """Declare where it is time to, and tick what is due."""
+        await self._tell_lost(membership)
+        if self._clock.now() >= self._declare_at:
+            await self._declare()
+        await self._tick(membership)
 
     async def _declare(self) -> None:
         leases = DECLARE_LEASES

@@ -231,6 +231,14 @@ def run_unpark(tables: Tables, now: int, *, jobs: str) -> Rows:
     return [(run.id,) for run in back]
 
 
+def run_discard(tables: Tables, now: int, *, id: int) -> Rows:
+    """Let the time of every end of a run be over, while it does not live."""
+    ends = [] if id in tables.runs else tables.ends_of(id)
+    for end in ends:
+        end.keep_until = 0
+    return [(id,) for _ in ends]
+
+
 def run_purge(tables: Tables, now: int, *, limit: int) -> Rows:
     """Forget ends past their time; a key goes with the last end, never while its run lives."""
     old = [end for _, end in sorted(tables.history.items()) if end.keep_until < now][:limit]

@@ -19,18 +19,32 @@ def view_run(tables: Tables, now: int, *, id: int) -> Rows:
 
 
 def view_runs(
-    tables: Tables, now: int, *, job: str, state: str, key: str, schedule: str, limit: int
+    tables: Tables,
+    now: int,
+    *,
+    job: str,
+    state: str,
+    key: str,
+    schedule: str,
+    queue: str,
+    since: int,
+    limit: int,
 ) -> Rows:
     """Read runs, newest first; "" means any."""
 
     def asked(run: Run) -> bool:
-        return job in ("", run.job) and key in ("", run.key) and schedule in ("", run.schedule)
+        names = ((job, run.job), (key, run.key), (schedule, run.schedule), (queue, run.queue))
+        return all(wanted in ("", name) for wanted, name in names)
 
-    live = [r for r in tables.runs.values() if asked(r) and state in ("", r.state)]
+    live = [
+        run
+        for run in tables.runs.values()
+        if asked(run) and state in ("", run.state) and max(run.created, run.started) >= since
+    ]
     ended = [
         end
         for end in tables.history.values()
-        if asked(end.run) and state in ("", "ended", end.outcome)
+        if asked(end.run) and state in ("", "ended", end.outcome) and end.ended >= since
     ]
     placed = [((-run.id, -run.token, 0), _live(run)) for run in live]
     placed += [((-end.run.id, -end.token, end.ended), _over(end)) for end in ended]
@@ -78,6 +92,28 @@ def view_jobs(tables: Tables, now: int) -> Rows:
                 states.count("unknown"),
                 *max(ends, default=(0, None)),
                 states.count("waiting"),
+            )
+        )
+    return rows
+
+
+def view_queues(tables: Tables, now: int) -> Rows:
+    """Count the live runs of each queue by state."""
+    rows: Rows = []
+    for queue in sorted({run.queue for run in tables.runs.values()}):
+        mine = [run for run in tables.runs.values() if run.queue == queue]
+        states = [run.state for run in mine]
+        due = [run.due for run in mine if run.state == "scheduled" and run.due <= now]
+        rows.append(
+            (
+                queue,
+                states.count("scheduled") - len(due),
+                len(due),
+                states.count("waiting"),
+                states.count("running"),
+                states.count("parked"),
+                states.count("unknown"),
+                now - min(due, default=now),
             )
         )
     return rows

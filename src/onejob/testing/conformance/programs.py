@@ -182,6 +182,7 @@ class Program(ScheduleChoices):
             lambda world: runs.cancel(world.id(number), keep=keep, now=now),
             lambda world: runs.retry(world.id(number), now=now),
             lambda world: runs.retry(world.id(number), now=now),
+            lambda world: runs.discard(world.id(number)),
             lambda world: runs.progress(world.claim(number), f"{number} of {MANY}"),
             lambda world: runs.fence(world.claim(number), idle_limit=SECOND, now=now),
             lambda world: runs.by_key(kind, job, key),
@@ -200,6 +201,8 @@ class Program(ScheduleChoices):
             views.runs(
                 job=self._pick(["", *JOBS]),
                 state=self._pick(["", "scheduled", "parked", "ended", "failed"]),
+                queue=self._pick(["", *QUEUES]),
+                since=self._pick([0, now]),
                 limit=self._pick([2, MANY]),
             ),
         )
@@ -254,6 +257,7 @@ class Program(ScheduleChoices):
         return self._same(
             replicas.look(jobs=jobs, queues=queues, schedules=names, ticks=jobs, now=self.now),
             views.jobs(),
+            views.queues(now=self.now),
             views.schedules(now=self.now),
         )
 

@@ -38,6 +38,45 @@ def test_an_end_is_kept_for_its_time_from_the_end(run: Run) -> None:
     assert state(run, claimed.id) == "gone"
 
 
+def test_a_discarded_run_is_purged_at_once_and_its_key_is_free(run: Run) -> None:
+    """P1: failed runs are kept until somebody retries them, discards them, or they age out."""
+    claimed = running(run, key="k", keyed=True)
+    assert settle(run, claimed.claim, End(Outcome.FAILED, "no"))
+
+    discarded = run(runs.discard(claimed.id))
+    purged = run(runs.purge(limit=10, now=NOW))
+
+    assert (discarded, purged) == (True, 1)
+    assert state(run, claimed.id) == "gone"
+    assert run(runs.by_key(Kind.RUN, "mail", "k")) is None
+    assert not run(runs.discard(claimed.id))
+
+
+def test_a_run_that_lives_is_not_discarded_nor_are_its_earlier_ends(run: Run) -> None:
+    """P1: a retried run keeps its key and its history."""
+    claimed = running(run, key="k", keyed=True)
+    refused = run(runs.discard(claimed.id))
+    assert settle(run, claimed.claim, End(Outcome.FAILED))
+    assert run(runs.retry(claimed.id, now=NOW))
+
+    assert (refused, run(runs.discard(claimed.id))) == (False, False)
+    assert run(runs.purge(limit=10, now=NOW)) == 0
+    assert run(runs.by_key(Kind.RUN, "mail", "k")) == Known(claimed.id, "")
+
+
+def test_a_key_is_kept_where_its_run_is_retried_between_discard_and_purge(run: Run) -> None:
+    """P1: the purge looks again whether the run lives."""
+    claimed = running(run, key="k", keyed=True)
+    assert settle(run, claimed.claim, End(Outcome.FAILED))
+    assert run(runs.discard(claimed.id))
+    assert run(runs.retry(claimed.id, now=NOW))
+
+    run(runs.purge(limit=10, now=NOW))
+
+    assert state(run, claimed.id) == "scheduled"
+    assert run(runs.by_key(Kind.RUN, "mail", "k")) == Known(claimed.id, "")
+
+
 def test_the_keys_of_live_runs_are_never_purged(run: Run) -> None:
     """P1, C04: waiting however long is still being there."""
     made(run, "waiting", keyed=True, at=NOW + 9_000 * DAY)

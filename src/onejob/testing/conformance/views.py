@@ -200,3 +200,33 @@ def test_the_stores_clock_rises_and_has_a_realistic_size(run: Run) -> None:
     first, second = run(views.clock()), run(views.clock())
 
     assert 1_700_000_000_000_000 < first <= second < 10_000_000_000_000_000
+
+
+def test_queues_count_their_runs_by_state_and_tell_the_oldest_due(run: Run) -> None:
+    """The age of the oldest due run is what to alert on: it rises where nobody works."""
+    made(run, "r", queue="mail")
+    claim(run, joined(run, "replica-a"), queues=["mail"])
+    made(run, "later", at=NOW + DAY)
+    made(run, "first")
+    made(run, "second", at=NOW + 5 * SECOND)
+
+    counted = run(views.queues(now=NOW + 60 * SECOND))
+
+    assert counted == (
+        views.QueueView("default", 1, 2, 0, 0, 0, 0, 60 * SECOND),
+        views.QueueView("mail", 0, 0, 0, 1, 0, 0, 0),
+    )
+
+
+def test_runs_are_filtered_by_queue_and_by_when_something_happened(run: Run) -> None:
+    old = made(run, "old", at=NOW + 9 * DAY)
+    made(run, "r", queue="mail", now=NOW + DAY)
+    [claimed] = claim(run, joined(run, "replica-a"), queues=["mail"], now=NOW + DAY)
+    new = made(run, "new", now=NOW + DAY)
+
+    assert [view.id for view in run(views.runs(queue="mail"))] == [claimed.id]
+    assert [view.id for view in run(views.runs(since=NOW + DAY))] == [new, claimed.id]
+    assert [view.id for view in run(views.runs(since=NOW))] == [new, claimed.id, old]
+    assert settle(run, claimed.claim, DONE, now=NOW + 2 * DAY)
+    assert [view.id for view in run(views.runs(since=NOW + 2 * DAY))] == [claimed.id]
+    assert run(views.runs(since=NOW + 3 * DAY)) == ()

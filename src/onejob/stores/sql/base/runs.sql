@@ -374,3 +374,12 @@ DELETE FROM {schema}history AS h
  WHERE h.id = old.id
    AND h.token = old.token
 RETURNING h.id
+
+-- name: run_discard
+-- Only an end, never a run that lives. Its key is left to the purge, which looks again: a retry beside
+-- us keeps the key, whatever becomes of the earlier end.
+UPDATE {schema}history
+   SET keep_until = 0
+ WHERE id = :id
+   AND NOT EXISTS (SELECT 1 FROM {schema}run WHERE id = :id)
+RETURNING id

@@ -25,6 +25,8 @@ SELECT id, job, key, state, outcome, attempt, deaths, interrupted, token, replic
           WHERE (CAST(:job AS text) = '' OR job = :job)
             AND (CAST(:key AS text) = '' OR key = :key)
             AND (CAST(:schedule AS text) = '' OR schedule = :schedule)
+            AND (CAST(:queue AS text) = '' OR queue = :queue)
+            AND (created >= CAST(:since AS bigint) OR started >= CAST(:since AS bigint))
             AND (CAST(:state AS text) = '' OR state = :state)
           ORDER BY id DESC
           LIMIT CAST(:limit AS bigint))
@@ -36,6 +38,8 @@ SELECT id, job, key, state, outcome, attempt, deaths, interrupted, token, replic
           WHERE (CAST(:job AS text) = '' OR job = :job)
             AND (CAST(:key AS text) = '' OR key = :key)
             AND (CAST(:schedule AS text) = '' OR schedule = :schedule)
+            AND (CAST(:queue AS text) = '' OR queue = :queue)
+            AND ended >= CAST(:since AS bigint)
             AND (CAST(:state AS text) IN ('', 'ended') OR outcome = :state)
           ORDER BY id DESC, token DESC
           LIMIT CAST(:limit AS bigint))) AS any_state
@@ -82,6 +86,19 @@ SELECT named.job, CAST(COALESCE(live.scheduled, 0) AS bigint),
   LEFT JOIN live ON live.job = named.job
   LEFT JOIN recent ON recent.job = named.job
  ORDER BY named.job
+
+-- name: view_queues
+SELECT queue,
+       CAST(sum(CASE WHEN state = 'scheduled' AND due > {now} THEN 1 ELSE 0 END) AS bigint),
+       CAST(sum(CASE WHEN state = 'scheduled' AND due <= {now} THEN 1 ELSE 0 END) AS bigint),
+       CAST(sum(CASE WHEN state = 'waiting' THEN 1 ELSE 0 END) AS bigint),
+       CAST(sum(CASE WHEN state = 'running' THEN 1 ELSE 0 END) AS bigint),
+       CAST(sum(CASE WHEN state = 'parked' THEN 1 ELSE 0 END) AS bigint),
+       CAST(sum(CASE WHEN state = 'unknown' THEN 1 ELSE 0 END) AS bigint),
+       COALESCE({now} - min(CASE WHEN state = 'scheduled' AND due <= {now} THEN due END), 0)
+  FROM {schema}run
+ GROUP BY queue
+ ORDER BY queue
 
 -- name: view_schedules
 SELECT s.name, s.job, s.timing, s.policy, s.last, s.next_fire, s.paused, s.broken, s.dynamic,

@@ -67,6 +67,8 @@ SELECT id, job, key, state, outcome, attempt, deaths, interrupted, token, replic
            WHERE (:job = '' OR job = :job)
              AND (:key = '' OR key = :key)
              AND (:schedule = '' OR schedule = :schedule)
+             AND (:queue = '' OR queue = :queue)
+             AND (created >= :since OR started >= :since)
              AND (:state = '' OR state = :state)
            ORDER BY id DESC
            LIMIT :limit)
@@ -78,6 +80,8 @@ SELECT id, job, key, state, outcome, attempt, deaths, interrupted, token, replic
            WHERE (:job = '' OR job = :job)
              AND (:key = '' OR key = :key)
              AND (:schedule = '' OR schedule = :schedule)
+             AND (:queue = '' OR queue = :queue)
+             AND ended >= :since
              AND (:state IN ('', 'ended') OR outcome = :state)
            ORDER BY id DESC, token DESC
            LIMIT :limit))
