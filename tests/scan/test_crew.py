@@ -87,11 +87,11 @@ def test_a_reader_imports_nothing_from_the_directory_that_it_reads(
     ids=["calls in calls", "blanks", "empty lines", "braces"],
 )
 def test_text_that_took_minutes_takes_no_time(name: str, text: str) -> None:
-    before = time.monotonic()
+    before = time.process_time()
 
     engine.facts_of(SourceFile(name, text))
 
-    assert time.monotonic() - before < 5
+    assert time.process_time() - before < 5
 
 
 @pytest.mark.slow
