@@ -193,7 +193,7 @@ class RedisStore:
     def _wait(self, line: Line, what: str) -> None:
         replicas, ms = self._address.wait, self._address.wait_ms
         with self._mapped(repeatable=False, what=what):
-            have = line.wait(replicas, ms=ms)
+            have = line.wait(f"{self._root}wait", replicas, ms=ms)
         if have < replicas:
             raise OutcomeUnknown(
                 what, self.where, f"{have} of {replicas} replicas had it after {ms} ms"

@@ -25,7 +25,7 @@ class Line(Protocol):
         """Send EVAL or EVALSHA with one key and one argument; return its answer."""
         ...
 
-    def wait(self, replicas: int, *, ms: int) -> int:
+    def wait(self, mark: str, replicas: int, *, ms: int) -> int:
         """Return how many replicas have what the master had when it answered the last script.
 
         Asked for ``ms`` milliseconds at the most.
@@ -89,8 +89,10 @@ class Connection:
         )
         return self._asked((packed,))  # type: ignore[no-any-return]
 
-    def wait(self, replicas: int, *, ms: int) -> int:
+    def wait(self, mark: str, replicas: int, *, ms: int) -> int:
         """Return how many replicas have what the master had when it answered the last script."""
+        # Of this connection's own writes alone, says Valkey's WAIT; the lock's may be another's.
+        self._asked(self._driver.pack_command("SET", mark, "", "PX", 1))
         return self._asked(self._driver.pack_command("WAIT", replicas, ms))  # type: ignore[no-any-return]
 
     def refresh(self) -> None:
@@ -152,7 +154,7 @@ class Cluster:
         """Send EVAL or EVALSHA with one key and one argument; return its answer."""
         return self._client.execute_command(word, script, 1, root, given)  # type: ignore[no-any-return]
 
-    def wait(self, replicas: int, *, ms: int) -> int:
+    def wait(self, mark: str, replicas: int, *, ms: int) -> int:
         """Never asked for: such a URL is refused."""
         raise AssertionError("wait= is not for a cluster")
 
