@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import psycopg.errors
 import pytest
 
@@ -285,6 +287,41 @@ def test_every_way_to_be_refused_says_what_to_do_and_where_to_read() -> None:
         assert state.meaning
         assert len(state.advice) > 20
         assert state.page.startswith("https://")
+
+
+def test_parentheses_of_a_logs_prefix_are_no_columns() -> None:
+    """log_line_prefix with %r: host(port)."""
+    prefix = "2026 127.0.0.1(54321) 23505 "
+    text = (
+        f'{prefix}ERROR:  duplicate key value violates unique constraint "k"\n'
+        f"{prefix}DETAIL:  Key (a, lower(b))=(f(x), y) already exists."
+    )
+
+    found = explain(text, values=True)
+
+    assert (found.columns, found.values) == (("a", "lower(b)"), "f(x), y")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'ERROR:  duplicate key value violates unique constraint "k" ' + "(" * 20_000,
+        "23505 " + "a " * 10_000,
+        "23505 " * 3_300,
+        "error 1062 " * 1_800,
+        "(SQLSTATE " * 2_000,
+        "Duplicate entry '" + "' for key '" * 1_800,
+        '(1452, "' + "`a`, CONSTRAINT " * 1_200,
+        "ERROR:  duplicate key value violates unique constraint " + "()=(" * 5_000,
+    ],
+)
+def test_no_line_takes_long_to_read(line: str) -> None:
+    """Whoever can write to a log must not stop whoever reads it: CPU time, so busy or not."""
+    began = time.process_time()
+
+    list(violations([line]))
+
+    assert time.process_time() - began < 2
 
 
 def test_columns_are_parted_at_their_own_commas() -> None:

@@ -30,7 +30,7 @@ from onejob.core.violation_words import (
 )
 
 #: Of a longer line only the beginning is read.
-LINE_CHARACTERS_MAX: Final = 20_000
+LINE_CHARACTERS_MAX: Final = 8_000
 #: A DETAIL comes at most so many lines after its message.
 DETAIL_LINES_MAX: Final = 8
 
@@ -42,20 +42,20 @@ _ERROR = (
 _CODE = r"(?P<code>(?:23|25|40)[0-9A-Z]{3})"
 _WITH_CODE: Final = (
     # psql with \set VERBOSITY verbose.
-    re.compile(rf"[^\s:]+\s?:\s+{_CODE}:\s+(?P<message>.*)"),
+    re.compile(rf"(?<![^\s:])[^\s:]{{1,40}}\s?:\s+{_CODE}:\s+(?P<message>.*)"),
     # csvlog: severity, code, message.
     re.compile(rf',"?{_ERROR}"?,"?{_CODE}"?,"?(?P<message>[^\n]*)'),
     # Go and others write it behind the message, or name it.
-    re.compile(rf"(?P<message>.*)\(SQLSTATE:? ?{_CODE}\)"),
+    re.compile(rf"\A(?P<message>.*)\(SQLSTATE:? ?{_CODE}\)"),
     re.compile(rf"SQLSTATE(?:\[|[\s:=]+[\"']?){_CODE}\]?(?P<message>.*)"),
     re.compile(
-        rf"(?P<message>.*)[\"']?\b(?:code|sqlstate|state_code)[\"']?\s*[:=]\s*[\"']{_CODE}[\"']",
+        rf"\A(?P<message>.*)[\"']?\b(?:code|sqlstate|state_code)[\"']?\s*[:=]\s*[\"']{_CODE}[\"']",
         re.I,
     ),
 )
 #: log_line_prefix with %e. Words of the prefix may stand in between.
 _IN_PREFIX: Final = re.compile(
-    rf"(?<![\w.:-]){_CODE}(?P<bracket>\])?(?![\w.-])[^:]{{0,80}}?:?\s(?:[^:\s]+\s+){{0,4}}?"
+    rf"(?<![\w.:-]){_CODE}(?P<bracket>\])?(?![\w.-])[^:]{{0,80}}?:?\s(?:[^:\s]{{1,40}}\s+){{0,4}}?"
     rf"(?P<error>{_ERROR})\s?:\s+(?P<message>.*)"
 )
 _PLAIN: Final = re.compile(rf"\s*{_CODE}\s*")

@@ -10,8 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-#: The key and its value in a DETAIL: the same in every language.
-_DETAIL = re.compile(r"\((?P<columns>.+?)\)=\((?P<values>.*)\)", re.DOTALL)
+#: What stands between the columns of a key and its values in a DETAIL: the same in every language.
+_IS = ")=("
+#: A key has 32 columns at most, with names of 63 bytes; expressions may be longer.
+_COLUMNS_CHARACTERS_MAX = 4_000
 _QUOTED = re.compile(r"[\"»«„“”]\s*([^\"»«„“”]+?)\s*[\"»«„“”]")
 
 #: PostgreSQL's words in English, where a text has no SQLSTATE.
@@ -140,9 +142,19 @@ def in_english(line: str) -> tuple[str, str]:
 
 
 def detail(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the columns of a key, and their values, from a DETAIL of PostgreSQL."""
-    found = _DETAIL.search(text)
-    return (split(found["columns"]), found["values"]) if found else ((), "")
+    """Return the columns of a key, and their values, from a DETAIL of PostgreSQL.
+
+    Read backwards from between the two: a log's own prefix may have parentheses in it.
+    """
+    end, depth = text.find(_IS), 1
+    for place in range(end - 1, max(-1, end - _COLUMNS_CHARACTERS_MAX), -1):
+        depth += {")": 1, "(": -1}.get(text[place], 0)
+        if depth == 0:
+            begin = end + len(_IS)
+            last = text.rfind(")", begin)
+            values = text[begin:] if last < 0 else text[begin:last]
+            return split(text[place + 1 : end]), values
+    return (), ""
 
 
 def of_mariadb(number: int, message: str) -> Names:
