@@ -131,6 +131,7 @@ class App(Definitions):
         self.effects = Effects(self._services)
         outside = Outside(self._services)
         self.first, self.afirst = outside.first, outside.afirst
+        self.first_many, self.afirst_many = outside.first_many, outside.afirst_many
         self.effect, self.aeffect = outside.effect, outside.aeffect
         self._locking = locking = Locking(self._services, Random())
         self.lock, self.fence, self.afence = locking.lock, locking.fence, locking.afence

@@ -241,6 +241,7 @@ class Program(ScheduleChoices):
             lambda world: ledger.first_in_run(world.claim(number), scope, key, keep=keep, now=now),
             self._same(
                 ledger.first(scope, key, owner=owner, keep=keep, now=now),
+                ledger.first_many(scope, self._some(EFFECTS), owner=owner, keep=keep, now=now),
                 *[ledger.claim(new, now=now)] * 2,
                 ledger.read(scope, self._some(EFFECTS), now=now),
                 ledger.unsettled(limit=self._pick([1, MANY]), now=now),
