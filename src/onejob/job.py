@@ -234,6 +234,10 @@ class Using(Generic[P]):
         """The same in a loop."""
         return await self._asend(self._runs(items))
 
+    def new_run(self, args: Mapping[str, Any]) -> NewRun:
+        """Return the run that these arguments would make; UsageError for what it cannot take."""
+        return self._run((), args)
+
     def _send(self, batch: list[NewRun]) -> list[Enqueued]:
         services = self._services()
         answers = carry(enqueue(batch), services.run(self.within))

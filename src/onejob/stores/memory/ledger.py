@@ -24,9 +24,7 @@ def ledger_first_many(
     """The same for many keys; answers with those that are first."""
     rows: Rows = []
     for key in json.loads(keys):
-        rows += ledger_first(
-            tables, now, kind=kind, scope=scope, key=key, owner=owner, keep=keep
-        )
+        rows += ledger_first(tables, now, kind=kind, scope=scope, key=key, owner=owner, keep=keep)
     return rows
 
 
