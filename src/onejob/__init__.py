@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onejob.advisory import advisory_key, atransaction_lock, transaction_lock
-    from onejob.app import App, Status
+    from onejob.app import App
     from onejob.core.retry import Cancel, Retry, RetryLater
     from onejob.core.violation import Explanation
     from onejob.duplicate import duplicate_ok
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from onejob.explaining import explain
+    from onejob.inbox.messages import Inbox, MessageInfo
     from onejob.job import Job
     from onejob.lease import AsyncLease, Lease, assert_locked
     from onejob.lock import Lock
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from onejob.queue import Enqueued, RunInfo
     from onejob.run import AsyncRun, Run, current_run
     from onejob.schedules import ScheduleInfo
+    from onejob.serving import Status
 
 __all__ = [
     "SKIPPED",
@@ -66,12 +68,14 @@ __all__ = [
     "Explanation",
     "Failed",
     "InProgress",
+    "Inbox",
     "Job",
     "KeyReused",
     "Lease",
     "LeaseLost",
     "Lock",
     "LockInfo",
+    "MessageInfo",
     "NotAcquired",
     "NotSent",
     "OnejobError",
@@ -102,7 +106,7 @@ __all__ = [
 
 _HOMES = {
     "onejob.advisory": ("advisory_key", "atransaction_lock", "transaction_lock"),
-    "onejob.app": ("App", "Status"),
+    "onejob.app": ("App",),
     "onejob.core.retry": ("Cancel", "Retry", "RetryLater"),
     "onejob.core.violation": ("Explanation",),
     "onejob.duplicate": ("duplicate_ok",),
@@ -133,6 +137,7 @@ _HOMES = {
         "UsageError",
     ),
     "onejob.explaining": ("explain",),
+    "onejob.inbox": ("Inbox", "MessageInfo"),
     "onejob.job": ("Job",),
     "onejob.lease": ("AsyncLease", "Lease", "assert_locked"),
     "onejob.lock": ("Lock",),
@@ -141,6 +146,7 @@ _HOMES = {
     "onejob.queue": ("Enqueued", "RunInfo"),
     "onejob.run": ("AsyncRun", "Run", "current_run"),
     "onejob.schedules": ("ScheduleInfo",),
+    "onejob.serving": ("Status",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

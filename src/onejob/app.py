@@ -13,7 +13,6 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -40,7 +39,7 @@ from onejob.runtime.events import Events, log
 from onejob.runtime.settings import Settings
 from onejob.schedules import Schedules
 from onejob.services import Services, holding
-from onejob.serving import Background, Serving, settings_of
+from onejob.serving import Background, Serving, Status, settings_of
 from onejob.stores import migrate
 from onejob.stores.protocol import Store
 from onejob.stores.threaded import ThreadedStore
@@ -56,18 +55,6 @@ _STOP_SECONDS = 10.0
 
 #: Stores that keep locks, fences and claims, and no runs.
 _LOCKS_ONLY = {"redis": "Redis", "mariadb": "MariaDB"}
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """Whether this process is a replica: ``str()`` says it in a sentence."""
-
-    running: bool
-    replica: str
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 class App(Definitions):

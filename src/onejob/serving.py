@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from onejob.core.lease import LEAST_LEASE
 from onejob.core.names import check_name
@@ -24,6 +24,18 @@ from onejob.services import Services
 
 _PAUSE_FIRST = 0.5
 _PAUSE_LONGEST = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Whether this process is a replica: ``str()`` says it in a sentence."""
+
+    running: bool
+    replica: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Serving:

@@ -5,7 +5,8 @@ library of its own that is imported when the loop is: :mod:`onejob.inbox.rabbitm
 :mod:`onejob.inbox.redis_streams`, :mod:`onejob.inbox.nats`.
 """
 
+from onejob.inbox.consumer import Consumer
 from onejob.inbox.messages import Inbox, MessageInfo
 from onejob.inbox.receiving import AsyncReceived, Received
 
-__all__ = ["AsyncReceived", "Inbox", "MessageInfo", "Received"]
+__all__ = ["AsyncReceived", "Consumer", "Inbox", "MessageInfo", "Received"]

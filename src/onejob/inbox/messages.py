@@ -66,7 +66,7 @@ class Inbox:
     ) -> None:
         self.name = check_inbox_name(name)
         self.keep = duration(keep, what="keep", least=SECOND)
-        self._identify = identify(key)
+        self._identify, self._keyed = identify(key), key is not None
         self.services = services
 
     def __repr__(self) -> str:
@@ -75,6 +75,15 @@ class Inbox:
     def id_of(self, message: Any) -> str:
         """Return the id of a message: itself, or what ``key`` makes of it. UsageError: none."""
         return self._identify(message)
+
+    def identified(self, message: Any, envelope_id: Callable[[], object]) -> str:
+        """Return the id of a broker's message: of its content where there is a key, else its own.
+
+        UsageError for a message that has none.
+        """
+        if self._keyed:
+            return self.id_of(message)
+        return check_name(envelope_id(), what="message id")
 
     def first(self, message: Any, *, within: object) -> bool:
         """Tell whether this is the first time for a message, in your transaction.
@@ -145,7 +154,7 @@ class Inbox:
         arguments were others.
         """
         services = self.services()
-        run = self._run(message, job, args, services)
+        run = self._run(self.id_of(message), job, args, services)
         [answer] = carry(enqueue([run]), services.run(within))
         services.wake()
         return answer
@@ -160,10 +169,20 @@ class Inbox:
     ) -> Enqueued:
         """The same in a loop."""
         services = self.services()
-        run = self._run(message, job, args, services)
+        run = self._run(self.id_of(message), job, args, services)
         [answer] = await acarry(enqueue([run]), services.arun(within))
         services.wake()
         return answer
+
+    async def hand_over_id(
+        self, message_id: str, *, job: Job[..., ..., Any], args: Mapping[str, Any]
+    ) -> bool:
+        """Make a run of the message of this id; False: there is one."""
+        services = self.services()
+        run = self._run(message_id, job, args, services)
+        [answer] = await acarry(enqueue([run]), services.arun())
+        services.wake()
+        return answer.created
 
     def unknown(self, *, limit: int = 100) -> list[MessageInfo]:
         """Read the messages of which nobody knows whether they were handled, oldest first."""
@@ -210,7 +229,7 @@ class Inbox:
 
     def _run(
         self,
-        message: Any,
+        message_id: str,
         job: Job[..., ..., Any],
         args: Mapping[str, Any] | None,
         services: Services,
@@ -224,7 +243,6 @@ class Inbox:
                 "run's key is what a second delivery of its message finds. Give App(keep=) at "
                 "least the inbox's time."
             )
-        message_id = self.id_of(message)
         key = check_name(f"{self.name}/{message_id}", what="inbox name and message id together")
         made = job.using().new_run({} if args is None else args)
         return replace(made, key=key, keyed=True, kind=Kind.MESSAGE)
