@@ -179,15 +179,11 @@ def test_messages_become_runs_keyed_by_inbox_and_message(
     broker.publish("m-1", "m-2")
     broker.publish("m-1", again=True)
     consumer = Consumer(
-        keyed(app, kind), job=ship, args=lambda message: {"body": body_of(kind, message)}
+        keyed(app, kind),
+        job=ship,
+        args=lambda message: {"body": body_of(kind, message)},
+        timeout="2s",
     )
-    if kind != "rabbitmq":
-        consumer = Consumer(
-            keyed(app, kind),
-            job=ship,
-            args=lambda message: {"body": body_of(kind, message)},
-            timeout="2s",
-        )
     handled: list[str] = []
     app.events.listen(lambda event: handled.append("") if event.name == "message.handled" else None)
     consumed(broker, consumer, lambda: len(handled) == 3)
@@ -239,6 +235,12 @@ def test_a_nats_consumer_that_would_lose_messages_is_refused(app: App, nats_url:
 
     broker = BROKERS["nats"](nats_url)
     consumer = Consumer(app.inbox("orders"), handle, timeout="2s")
+
+    def refused(durable: str, dead: str) -> None:
+        asyncio.run(
+            nats.consume(consumer, broker.stream, durable=durable, dead_letter=dead, url=nats_url)
+        )
+
     wrong = {
         "max_deliver": ConsumerConfig(
             durable_name="a", ack_policy=AckPolicy.EXPLICIT, ack_wait=60, max_deliver=3
@@ -251,18 +253,9 @@ def test_a_nats_consumer_that_would_lose_messages_is_refused(app: App, nats_url:
             asyncio.run(broker._with(lambda js, c=config: js.add_consumer(broker.stream, c)))
             name = config.durable_name or ""
             with pytest.raises(UsageError, match=told):
-                dead = f"{broker.stream}.dead"
-                asyncio.run(
-                    nats.consume(
-                        consumer, broker.stream, durable=name, dead_letter=dead, url=nats_url
-                    )
-                )
+                refused(name, f"{broker.stream}.dead")
         with pytest.raises(UsageError, match="no stream takes"):
-            asyncio.run(
-                nats.consume(
-                    consumer, broker.stream, durable="shop", dead_letter="nowhere", url=nats_url
-                )
-            )
+            refused("shop", "nowhere")
     finally:
         broker.delete()
 
