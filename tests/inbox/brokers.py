@@ -1,5 +1,6 @@
 """The brokers behind one face: publish, count what is left, read the dead, and run a consumer.
 
+Libraries are imported where they are used: a consumer that is killed begins with one of them.
 Each test has a queue (stream) of its own. ``limit`` is when the broker hands a message out again
 that its consumer died with; RabbitMQ does so when the connection ends.
 """
@@ -10,10 +11,6 @@ import asyncio
 import secrets
 from collections.abc import Coroutine
 from typing import Any, Protocol
-
-import aio_pika
-import nats
-import redis
 
 from onejob.inbox import Consumer
 
@@ -56,6 +53,8 @@ class Rabbitmq:
             asyncio.run(self._with(lambda c: c.declare_queue(self.queue, durable=True)))
 
     def publish(self, *bodies: str, again: bool = False) -> None:
+        import aio_pika
+
         async def send(channel: Any) -> None:
             for body in bodies:
                 message = aio_pika.Message(body.encode(), message_id=body)
@@ -98,6 +97,8 @@ class Rabbitmq:
         return int(asyncio.run(self._with(count)))
 
     async def _with(self, work: Any) -> Any:
+        import aio_pika
+
         connection = await aio_pika.connect(self.url)
         async with connection:
             return await work(await connection.channel())
@@ -107,6 +108,8 @@ class RedisStreams:
     def __init__(self, url: str, stream: str | None = None) -> None:
         self.url = url
         self.stream = stream or f"{{t_{secrets.token_hex(6)}}}:messages"
+        import redis
+
         self.client = redis.Redis.from_url(url)
 
     def publish(self, *bodies: str, again: bool = False) -> None:
@@ -203,6 +206,8 @@ class Nats:
         await jetstream.add_consumer(self.stream, config)
 
     async def _with(self, work: Any) -> Any:
+        import nats
+
         client = await nats.connect(self.url)
         try:
             return await work(client.jetstream())
