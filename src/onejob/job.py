@@ -184,6 +184,10 @@ class Job(Generic[C, P, R]):
             within=within,
         )
 
+    def new_run(self, args: Mapping[str, Any]) -> NewRun:
+        """Return the run that these arguments would make; UsageError for what it cannot take."""
+        return self.using()._run((), args)
+
     def handler(self, services: Services, zones: Mapping[str, ZoneInfo]) -> Handler:
         """Return this job as a replica executes it."""
         return Handler(self, services, zones)
@@ -233,10 +237,6 @@ class Using(Generic[P]):
     async def aenqueue_many(self, items: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
         """The same in a loop."""
         return await self._asend(self._runs(items))
-
-    def new_run(self, args: Mapping[str, Any]) -> NewRun:
-        """Return the run that these arguments would make; UsageError for what it cannot take."""
-        return self._run((), args)
 
     def _send(self, batch: list[NewRun]) -> list[Enqueued]:
         services = self._services()

@@ -244,7 +244,7 @@ class Inbox:
                 "least the inbox's time."
             )
         key = check_name(f"{self.name}/{message_id}", what="inbox name and message id together")
-        made = job.using().new_run({} if args is None else args)
+        made = job.new_run({} if args is None else args)
         return replace(made, key=key, keyed=True, kind=Kind.MESSAGE)
 
     def _unknown(self, limit: int) -> Steps[list[MessageInfo]]:
