@@ -24,7 +24,7 @@ from psycopg import sql
 # here, before any folder's tests import it.
 pytest.register_assert_rewrite("onejob.testing.conformance")
 
-from servers import MARIADB, POSTGRES, REDIS, SERVERS, Absent, Running, Server  # noqa: E402
+from servers import MARIADB, NATS, POSTGRES, RABBITMQ, REDIS, SERVERS, Absent, Running, Server  # noqa: E402
 from servers.mariadb import drop_tables  # noqa: E402
 from servers.postgres import create_database  # noqa: E402
 
@@ -153,6 +153,18 @@ def mariadb_schema(mariadb_url: str) -> Iterator[str]:
     name = f"t_{secrets.token_hex(6)}"
     yield name
     drop_tables(mariadb_url, name)
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_url() -> str:
+    """A RabbitMQ server, shared: use queues of the test's own name only, and delete them."""
+    return needed(RABBITMQ).url
+
+
+@pytest.fixture(scope="session")
+def nats_url() -> str:
+    """A NATS server with JetStream, shared: use streams of the test's own, and delete them."""
+    return needed(NATS).url
 
 
 @pytest.fixture

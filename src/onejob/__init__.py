@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from onejob.explaining import explain
+    from onejob.inbox.messages import Inbox, MessageInfo
     from onejob.job import Job
     from onejob.lease import AsyncLease, Lease, assert_locked
     from onejob.lock import Lock
@@ -68,12 +69,14 @@ __all__ = [
     "Explanation",
     "Failed",
     "InProgress",
+    "Inbox",
     "Job",
     "KeyReused",
     "Lease",
     "LeaseLost",
     "Lock",
     "LockInfo",
+    "MessageInfo",
     "NotAcquired",
     "NotSent",
     "OnejobError",
@@ -136,6 +139,7 @@ _HOMES = {
         "UsageError",
     ),
     "onejob.explaining": ("explain",),
+    "onejob.inbox": ("Inbox", "MessageInfo"),
     "onejob.job": ("Job",),
     "onejob.lease": ("AsyncLease", "Lease", "assert_locked"),
     "onejob.lock": ("Lock",),

@@ -26,6 +26,7 @@ from onejob.definitions import Definitions
 from onejob.effects import Effects
 from onejob.errors import SchemaMismatch, StoreError, UnsupportedByStore, UsageError
 from onejob.guards import Guard, OnStoreDown, OnUnknown
+from onejob.inbox.messages import Inboxes
 from onejob.job import Job
 from onejob.locking import Locking
 from onejob.locks import Locks
@@ -120,6 +121,8 @@ class App(Definitions):
         self.effects = Effects(self._services)
         outside = Outside(self._services)
         self.first, self.afirst = outside.first, outside.afirst
+        self.first_many, self.afirst_many = outside.first_many, outside.afirst_many
+        self.inbox = Inboxes(self._services).inbox
         self.effect, self.aeffect = outside.effect, outside.aeffect
         self._locking = locking = Locking(self._services, Random())
         self.lock, self.fence, self.afence = locking.lock, locking.fence, locking.afence

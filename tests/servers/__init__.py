@@ -7,18 +7,24 @@ Add a store's server in a module of its own, as a `Server`, and name it in `SERV
 from __future__ import annotations
 
 from servers.mariadb import MariadbServer
+from servers.nats import NatsServer
 from servers.postgres import PostgresServer
+from servers.rabbitmq import RabbitmqServer
 from servers.redis import RedisServer
 from servers.server import Absent, Running, Server
 
 POSTGRES = PostgresServer()
 REDIS = RedisServer()
 MARIADB = MariadbServer()
-SERVERS: tuple[Server, ...] = (POSTGRES, REDIS, MARIADB)
+RABBITMQ = RabbitmqServer()
+NATS = NatsServer()
+SERVERS: tuple[Server, ...] = (POSTGRES, REDIS, MARIADB, RABBITMQ, NATS)
 
 __all__ = [
     "MARIADB",
+    "NATS",
     "POSTGRES",
+    "RABBITMQ",
     "REDIS",
     "SERVERS",
     "Absent",

@@ -8,12 +8,16 @@ after somebody has reclaimed it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 from onejob.commands.command import Command, Parameters, Row, as_json, count, found
 from onejob.core.effect import Entry, EntryState
 from onejob.core.run import Claim, ReplicaId, RunId, Token
+
+#: What an entry that is only ever "done" is about: they never collide.
+Kind = Literal["effect", "inbox"]
 
 #: The guard of an effect that belongs to no run.
 NO_RUN = Claim(RunId(0), Token(0), ReplicaId(""))
@@ -34,14 +38,55 @@ class NewEntry:
     claim_for: int = 0
 
 
-def first(scope: str, key: str, *, owner: str, keep: int, now: int | None = None) -> Command[bool]:
+def first(
+    scope: str,
+    key: str,
+    *,
+    owner: str,
+    keep: int,
+    kind: Kind = "effect",
+    now: int | None = None,
+) -> Command[bool]:
     """Insert a done entry in the caller's transaction. True: first time; False: known.
 
     Meant for ``within=``: it commits or rolls back with the effect. Waits for another transaction
-    that has inserted the same key; if that one rolls back, this one is first.
+    that has inserted the same key; if that one rolls back, this one is first. Where the store has
+    no RETURNING, ``owner`` tells whose row it is, and so must be this call's own.
     """
-    parameters: Parameters = {"scope": scope, "key": key, "owner": owner, "keep": keep, "now": now}
+    parameters: Parameters = {
+        "kind": kind,
+        "scope": scope,
+        "key": key,
+        "owner": owner,
+        "keep": keep,
+        "now": now,
+    }
     return Command("ledger_first", parameters, found)
+
+
+def first_many(
+    scope: str,
+    keys: Collection[str],
+    *,
+    owner: str,
+    keep: int,
+    kind: Kind = "effect",
+    now: int | None = None,
+) -> Command[frozenset[str]]:
+    """The same for many keys of a scope in one statement: answers which of them are first.
+
+    Rows are inserted in the order of the keys, so that two transactions that ask for overlapping
+    sets wait for each other and never in a circle.
+    """
+    parameters: Parameters = {
+        "kind": kind,
+        "scope": scope,
+        "keys": as_json(sorted(set(keys))),
+        "owner": owner,
+        "keep": keep,
+        "now": now,
+    }
+    return Command("ledger_first_many", parameters, _keys)
 
 
 def first_in_run(
@@ -146,6 +191,10 @@ def unsettled(*, limit: int, now: int | None = None) -> Command[tuple[Entry, ...
 def purge(*, limit: int, now: int | None = None) -> Command[int]:
     """Delete what is past its time; never an effect that is claimed or unknown, nor a run's key."""
     return Command("ledger_purge", {"limit": limit, "now": now}, count, repeatable=True)
+
+
+def _keys(rows: Sequence[Row]) -> frozenset[str]:
+    return frozenset(key for (key,) in rows)
 
 
 def _token(rows: Sequence[Row]) -> Token | None:

@@ -7,13 +7,25 @@ import json
 from onejob.stores.memory.tables import Entry, Rows, Tables
 
 
-def ledger_first(tables: Tables, now: int, *, scope: str, key: str, owner: str, keep: int) -> Rows:
+def ledger_first(
+    tables: Tables, now: int, *, kind: str, scope: str, key: str, owner: str, keep: int
+) -> Rows:
     """Insert a done entry; the second insert is an ordinary "already there"."""
-    name = ("effect", scope, key)
+    name = (kind, scope, key)
     if name in tables.ledger:
         return []
     tables.ledger[name] = Entry(*name, "done", owner, now, kept_until=now + keep)
     return [(key,)]
+
+
+def ledger_first_many(
+    tables: Tables, now: int, *, kind: str, scope: str, keys: str, owner: str, keep: int
+) -> Rows:
+    """The same for many keys; answers with those that are first."""
+    rows: Rows = []
+    for key in json.loads(keys):
+        rows += ledger_first(tables, now, kind=kind, scope=scope, key=key, owner=owner, keep=keep)
+    return rows
 
 
 def ledger_first_in_run(
@@ -22,7 +34,7 @@ def ledger_first_in_run(
     """The same, only while the claim holds its run."""
     if not tables.held(id, token, replica):
         return []
-    rows = ledger_first(tables, now, scope=scope, key=key, owner=replica, keep=keep)
+    rows = ledger_first(tables, now, kind="effect", scope=scope, key=key, owner=replica, keep=keep)
     if rows:
         tables.ledger["effect", scope, key].run_id = id
     return rows

@@ -14,6 +14,7 @@ from onejob.stores.memory import (
     claims,
     events,
     health,
+    inbox,
     leases,
     ledger,
     overlap,
@@ -41,6 +42,7 @@ _SUBJECTS = {
     "effect",
     "view",
     "health",
+    "inbox",
     "lease",
     "fence",
 }
@@ -52,6 +54,7 @@ _MODULES = (
     claims,
     events,
     health,
+    inbox,
     leases,
     ledger,
     overlap,

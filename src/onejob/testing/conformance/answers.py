@@ -16,7 +16,13 @@ from onejob.commands.runs import Made
 from onejob.commands.views import EventView
 
 #: Commands whose bare integer is a token, and not a count.
-DRAW_A_TOKEN = {"effect_claim", "effect_claim_in_run", "effect_reclaim"}
+DRAW_A_TOKEN = {
+    "effect_claim",
+    "effect_claim_in_run",
+    "effect_reclaim",
+    "inbox_claim",
+    "inbox_take_over",
+}
 #: Commands that answer with the bare ids of runs.
 LIST_RUNS = {"run_cancel", "run_cancels"}
 #: Commands that promise no order of their rows.

@@ -43,6 +43,27 @@ def test_scope_and_key_are_not_joined(run: Run) -> None:
     assert run(ledger.first("a/b", "c", owner="x", keep=KEEP, now=NOW))
 
 
+def test_many_at_once_answer_which_are_first(run: Run) -> None:
+    """E04: known ones and duplicates in the list are ordinary."""
+    assert run(ledger.first("inbox", "m-2", owner="a", keep=KEEP, now=NOW))
+    keys = ["m-3", "m-1", "m-2", "m-3"]
+
+    first = run(ledger.first_many("inbox", keys, owner="b", keep=KEEP, now=NOW))
+    again = run(ledger.first_many("inbox", keys, owner="c", keep=KEEP, now=NOW))
+
+    assert sorted(first) == ["m-1", "m-3"]
+    assert not again
+    found = run(ledger.read("inbox", keys, now=NOW))
+    assert {entry.key: entry.owner for entry in found} == {"m-1": "b", "m-2": "a", "m-3": "b"}
+
+
+def test_an_inbox_and_an_effect_never_collide(run: Run) -> None:
+    """E15"""
+    assert run(ledger.first("orders", "1", owner="a", keep=KEEP, now=NOW))
+    assert run(ledger.first("orders", "1", kind="inbox", owner="a", keep=KEEP, now=NOW))
+    assert not run(ledger.first("orders", "1", kind="inbox", owner="b", keep=KEEP, now=NOW))
+
+
 def test_first_in_a_run_needs_the_claim_that_holds_it(run: Run) -> None:
     """B22, C09"""
     old = running(run)
@@ -145,6 +166,20 @@ def test_the_second_waits_and_finds_it_known_when_the_first_commits(
     first.commit()
 
     assert not second.run(ask)
+
+
+def test_overlapping_sets_wait_for_each_other(run: Run, sessions: Sessions) -> None:
+    """E06: in bulk as one by one; whoever waits is first for what the other rolls back."""
+    one, other = sessions.open(), sessions.open()
+    mine = ledger.first_many("inbox", ["a", "b"], owner="1", keep=KEEP, now=NOW)
+    theirs = ledger.first_many("inbox", ["c", "b"], owner="2", keep=KEEP, now=NOW)
+    assert one.run(mine) == {"a", "b"}
+
+    assert gets_nothing(lambda: other.run(theirs))
+    other.rollback()
+    one.rollback()
+
+    assert other.run(theirs) == {"b", "c"}
 
 
 def test_a_rolled_back_transaction_leaves_no_entry(run: Run, sessions: Sessions) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from onejob.commands import ledger, overlap, replicas, runs, schedules, views
+from onejob.commands import inbox, ledger, overlap, replicas, runs, schedules, views
 from onejob.commands.command import Command
 from onejob.commands.ledger import NewEntry
 from onejob.commands.replicas import NewReplica
@@ -78,6 +78,7 @@ class Program(ScheduleChoices):
             lambda world: ledger.read(SCOPES[0], EFFECTS, now=now),
             lambda world: ledger.read(SCOPES[1], EFFECTS, now=now),
             lambda world: ledger.unsettled(limit=MANY, now=now),
+            lambda world: inbox.unsettled(SCOPES[0], limit=MANY, now=now),
             lambda world: runs.standings(world.ids),
             *[self._held_by(replica) for replica in REPLICAS],
             *[self._effects_of(number) for number in range(20)],
@@ -234,7 +235,20 @@ class Program(ScheduleChoices):
             at, of, token = world.entry(number)
             return ledger.release(at, of, token=token, now=now)
 
+        def of_a_message(world: World) -> Command[Any]:
+            at, of, token = world.entry(number)
+            taken = NewEntry(at, of, owner, "", SECOND)
+            asked: list[Command[Any]] = [
+                inbox.take_over(taken, held=token, now=now),
+                inbox.give_back(at, of, token=token, now=now),
+                inbox.record(
+                    at, of, token=token, state=state, result=result, error=error, keep=keep, now=now
+                ),
+            ]
+            return asked[number % len(asked)]
+
         questions: list[Ask] = [
+            of_a_message,
             reclaim,
             record,
             record,
@@ -244,6 +258,11 @@ class Program(ScheduleChoices):
             lambda world: ledger.first_in_run(world.claim(number), scope, key, keep=keep, now=now),
             self._same(
                 ledger.first(scope, key, owner=owner, keep=keep, now=now),
+                ledger.first_many(scope, self._some(EFFECTS), owner=owner, keep=keep, now=now),
+                ledger.first(scope, key, kind="inbox", owner=owner, keep=keep, now=now),
+                inbox.claim(new, now=now),
+                inbox.begun(scope, key, least=1 + number % 2, keep=keep, now=now),
+                inbox.read(scope, key, now=now),
                 *[ledger.claim(new, now=now)] * 2,
                 ledger.read(scope, self._some(EFFECTS), now=now),
                 ledger.unsettled(limit=self._pick([1, MANY]), now=now),

@@ -1,7 +1,16 @@
 -- name: ledger_first
 -- The unique key decides; whoever comes second waits for the first one's transaction to end.
 INSERT INTO {schema}ledger (kind, scope, key, state, owner, claimed, kept_until)
-VALUES ('effect', :scope, :key, 'done', :owner, {now}, {now} + CAST(:keep AS bigint))
+VALUES (:kind, :scope, :key, 'done', :owner, {now}, {now} + CAST(:keep AS bigint))
+    ON CONFLICT (kind, scope, key) DO NOTHING
+RETURNING key
+
+-- name: ledger_first_many
+-- In the order of the keys, which is the same for all: who wants overlapping sets waits in a line.
+INSERT INTO {schema}ledger (kind, scope, key, state, owner, claimed, kept_until)
+SELECT :kind, :scope, given.key, 'done', :owner, {now}, {now} + CAST(:keep AS bigint)
+  FROM jsonb_array_elements_text(CAST(:keys AS jsonb)) WITH ORDINALITY AS given (key, place)
+ ORDER BY given.place
     ON CONFLICT (kind, scope, key) DO NOTHING
 RETURNING key
 

@@ -1,3 +1,12 @@
+-- name: ledger_first_many
+-- why: json_each; WHERE true keeps ON CONFLICT from reading as a join
+INSERT INTO {schema}ledger (kind, scope, key, state, owner, claimed, kept_until)
+SELECT :kind, :scope, value, 'done', :owner, {now}, {now} + :keep
+  FROM json_each(:keys)
+ WHERE true
+    ON CONFLICT (kind, scope, key) DO NOTHING
+RETURNING key
+
 -- name: ledger_first_in_run
 -- why: the write lock stands for the row lock; WHERE true keeps ON CONFLICT from reading as a join
 INSERT INTO {schema}ledger (kind, scope, key, state, owner, run_id, claimed, kept_until)
