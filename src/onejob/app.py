@@ -66,6 +66,9 @@ class App(Definitions):
     ``keep_effects``: 400 days, or as long as runs where that is longer.
     """
 
+    #: What this App's objects reach the store through: a framework's own know of its connections.
+    _services_kind: type[Services] = Services
+
     def __init__(
         self,
         url: str | None = None,
@@ -166,11 +169,11 @@ class App(Definitions):
             if self._lent is not None:
                 return self._lent
             if self._opened is None:
-                store: Any = open_store(self._url, self.schema)
+                store: Any = self._open_store()
                 if self._by_default and store.version() is None:
                     store.init()
                 astore = ThreadedStore(store, threads=STORE_THREADS)
-                self._opened = Services.made(
+                self._opened = self._services_kind.made(
                     astore, self._settings, self.events, self._wake, SystemClock()
                 )
             return self._opened
@@ -195,6 +198,9 @@ class App(Definitions):
             with self._lock:
                 self._lent = before
             lent.close()
+
+    def _open_store(self) -> Any:
+        return open_store(self._url, self.schema)
 
     def _wake(self) -> None:
         serving = self._serving

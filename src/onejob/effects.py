@@ -42,19 +42,19 @@ class Effects:
 
     def get(self, scope: str, key: str) -> EffectInfo | None:
         """Read one effect; None where it was never claimed."""
-        return carry(_get(scope, key), self._services().run())
+        return carry(_get(scope, key), self._services().here())
 
     async def aget(self, scope: str, key: str) -> EffectInfo | None:
         """The same in a loop."""
-        return await acarry(_get(scope, key), self._services().arun())
+        return await acarry(_get(scope, key), self._services().ahere())
 
     def unknown(self, *, limit: int = 100) -> list[EffectInfo]:
         """Read effects that nobody is working on and whose outcome nobody knows, oldest first."""
-        return carry(_unknown(limit), self._services().run())
+        return carry(_unknown(limit), self._services().here())
 
     async def aunknown(self, *, limit: int = 100) -> list[EffectInfo]:
         """The same in a loop."""
-        return await acarry(_unknown(limit), self._services().arun())
+        return await acarry(_unknown(limit), self._services().ahere())
 
     def resolve(
         self, scope: str, key: str, answer: Literal["done", "redo", "failed"], *, result: Any = None
@@ -68,14 +68,14 @@ class Effects:
         for one that was never claimed.
         """
         steps = _resolve(scope, key, answer, result, self._services())
-        return carry(steps, self._services().run())
+        return carry(steps, self._services().here())
 
     async def aresolve(
         self, scope: str, key: str, answer: Literal["done", "redo", "failed"], *, result: Any = None
     ) -> EffectInfo | None:
         """The same in a loop."""
         steps = _resolve(scope, key, answer, result, self._services())
-        return await acarry(steps, self._services().arun())
+        return await acarry(steps, self._services().ahere())
 
 
 def _entry(scope: str, key: str) -> Steps[Entry | None]:

@@ -255,13 +255,13 @@ class Using(Generic[P]):
 
     def _send(self, batch: list[NewRun]) -> list[Enqueued]:
         services = self._services()
-        answers = carry(enqueue(batch), services.run(self.within))
+        answers = carry(enqueue(batch), services.here(self.within))
         services.wake()
         return answers
 
     async def _asend(self, batch: list[NewRun]) -> list[Enqueued]:
         services = self._services()
-        answers = await acarry(enqueue(batch), services.arun(self.within))
+        answers = await acarry(enqueue(batch), services.ahere(self.within))
         services.wake()
         return answers
 
@@ -344,14 +344,15 @@ class Handler:
 
     def _called(self, attempt: Attempt) -> Any:
         run, args, kwargs = self._prepared(attempt, Run)
-        with self._beating(attempt), entered(run):
+        with self._services.handling(), self._beating(attempt), entered(run):
             return self._job.function(*args, **kwargs)
 
     def _awaited(self, attempt: Attempt) -> Coroutine[Any, Any, Any]:
         async def awaited() -> Any:
             run, args, kwargs = self._prepared(attempt, AsyncRun)
-            with self._beating(attempt), entered(run):
-                return await self._job.function(*args, **kwargs)
+            async with self._services.ahandling():
+                with self._beating(attempt), entered(run):
+                    return await self._job.function(*args, **kwargs)
 
         return awaited()
 

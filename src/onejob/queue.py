@@ -118,11 +118,11 @@ class Runs:
 
     def get(self, run_id: int) -> RunInfo | None:
         """Read one run; None where it is unknown, or was purged."""
-        return carry(_get(run_id), self._services().run())
+        return carry(_get(run_id), self._services().here())
 
     async def aget(self, run_id: int) -> RunInfo | None:
         """The same in a loop."""
-        return await acarry(_get(run_id), self._services().arun())
+        return await acarry(_get(run_id), self._services().ahere())
 
     def find(
         self,
@@ -148,7 +148,7 @@ class Runs:
             since=since,
             limit=limit,
         )
-        return carry(steps, self._services().run())
+        return carry(steps, self._services().here())
 
     async def afind(
         self,
@@ -171,18 +171,18 @@ class Runs:
             since=since,
             limit=limit,
         )
-        return await acarry(steps, self._services().arun())
+        return await acarry(steps, self._services().ahere())
 
     def retry(self, run_id: int) -> bool:
         """Bring an ended, parked or unknown run back under its old id and key.
 
         False: it is live already, unknown, or its key has gone to another run meanwhile.
         """
-        return carry(_retry(run_id, self._services()), self._services().run())
+        return carry(_retry(run_id, self._services()), self._services().here())
 
     async def aretry(self, run_id: int) -> bool:
         """The same in a loop."""
-        return await acarry(_retry(run_id, self._services()), self._services().arun())
+        return await acarry(_retry(run_id, self._services()), self._services().ahere())
 
     def cancel(self, run_id: int) -> bool:
         """End a run as cancelled, also while it runs. False: it has ended, or is unknown.
@@ -191,22 +191,22 @@ class Runs:
         ``check()`` raises LeaseLost, and an async handler is cancelled. While a transaction of its
         own is open under its fence, the request waits for the end of that one.
         """
-        return carry(_cancel(run_id, self._services()), self._services().run())
+        return carry(_cancel(run_id, self._services()), self._services().here())
 
     async def acancel(self, run_id: int) -> bool:
         """The same in a loop."""
-        return await acarry(_cancel(run_id, self._services()), self._services().arun())
+        return await acarry(_cancel(run_id, self._services()), self._services().ahere())
 
     def discard(self, run_id: int) -> bool:
         """Forget an ended run before its time, with its key: a failed one that nobody will retry.
 
         False: it lives, or is unknown. Its effects stay known for as long as effects are kept.
         """
-        return carry(_discard(run_id), self._services().run())
+        return carry(_discard(run_id), self._services().here())
 
     async def adiscard(self, run_id: int) -> bool:
         """The same in a loop."""
-        return await acarry(_discard(run_id), self._services().arun())
+        return await acarry(_discard(run_id), self._services().ahere())
 
     def wait(self, run_id: int, *, timeout: Duration | None = None) -> RunInfo:
         """Wait until a run has ended, and return it.

@@ -120,7 +120,7 @@ class Schedules:
             jitter=jitter,
         )
         services = self._services()
-        info = carry(_put(one), services.run(within))
+        info = carry(_put(one), services.here(within))
         services.wake()
         return info
 
@@ -165,7 +165,7 @@ class Schedules:
             jitter=jitter,
         )
         services = self._services()
-        info = await acarry(_put(one), services.arun(within))
+        info = await acarry(_put(one), services.ahere(within))
         services.wake()
         return info
 
@@ -177,7 +177,7 @@ class Schedules:
         """
         batch = wanted_many(self._jobs, self._declared, items)
         services = self._services()
-        done = carry(put_all(batch), services.run(within))
+        done = carry(put_all(batch), services.here(within))
         services.wake()
         return done
 
@@ -185,7 +185,7 @@ class Schedules:
         """The same in a loop."""
         batch = wanted_many(self._jobs, self._declared, items)
         services = self._services()
-        done = await acarry(put_all(batch), services.arun(within))
+        done = await acarry(put_all(batch), services.ahere(within))
         services.wake()
         return done
 
@@ -194,33 +194,33 @@ class Schedules:
     ) -> _List:
         """Read schedules by name, up to ``limit`` of them from behind the name ``after``."""
         steps = _list(prefix=prefix, job=job, after=after, limit=limit)
-        return carry(steps, self._services().run())
+        return carry(steps, self._services().here())
 
     async def alist(
         self, *, prefix: str = "", job: str = "", after: str = "", limit: int = 1_000
     ) -> _List:
         """The same in a loop."""
         steps = _list(prefix=prefix, job=job, after=after, limit=limit)
-        return await acarry(steps, self._services().arun())
+        return await acarry(steps, self._services().ahere())
 
     def get(self, name: str, *, within: object = None) -> ScheduleInfo | None:
         """Read one schedule; None where there is none of that name."""
-        return carry(_get(name), self._services().run(within))
+        return carry(_get(name), self._services().here(within))
 
     async def aget(self, name: str, *, within: object = None) -> ScheduleInfo | None:
         """The same in a loop."""
-        return await acarry(_get(name), self._services().arun(within))
+        return await acarry(_get(name), self._services().ahere(within))
 
     def pause(self, name: str, *, within: object = None) -> ScheduleInfo:
         """Let no fire time of this schedule become a run, in the whole fleet, until resumed.
 
         Raises LookupError where there is no schedule of that name.
         """
-        return carry(_then_get(name, pause(name)), self._services().run(within))
+        return carry(_then_get(name, pause(name)), self._services().here(within))
 
     async def apause(self, name: str, *, within: object = None) -> ScheduleInfo:
         """The same in a loop."""
-        return await acarry(_then_get(name, pause(name)), self._services().arun(within))
+        return await acarry(_then_get(name, pause(name)), self._services().ahere(within))
 
     def resume(self, name: str, *, within: object = None) -> ScheduleInfo:
         """Let it fire again, from the next fire time after now.
@@ -229,22 +229,22 @@ class Schedules:
         newest listed with the reason "paused"; none is caught up. Raises LookupError where there is
         no schedule of that name.
         """
-        return carry(_then_get(name, resume(name)), self._services().run(within))
+        return carry(_then_get(name, resume(name)), self._services().here(within))
 
     async def aresume(self, name: str, *, within: object = None) -> ScheduleInfo:
         """The same in a loop."""
-        return await acarry(_then_get(name, resume(name)), self._services().arun(within))
+        return await acarry(_then_get(name, resume(name)), self._services().ahere(within))
 
     def delete(self, name: str, *, within: object = None) -> bool:
         """Delete a schedule; its runs stay. False: there was none of that name.
 
         Raises UsageError for one that live code declares: its next replica would put it back.
         """
-        return carry(delete(name), self._services().run(within))
+        return carry(delete(name), self._services().here(within))
 
     async def adelete(self, name: str, *, within: object = None) -> bool:
         """The same in a loop."""
-        return await acarry(delete(name), self._services().arun(within))
+        return await acarry(delete(name), self._services().ahere(within))
 
     def trigger(self, name: str, *, key: str | None = None, within: object = None) -> Enqueued:
         """Make a run of this schedule's job with its arguments, now, beside its fire times.
@@ -253,7 +253,7 @@ class Schedules:
         paused. Raises LookupError where there is no schedule of that name.
         """
         services = self._services()
-        answer = carry(trigger(name, key, self._jobs), services.run(within))
+        answer = carry(trigger(name, key, self._jobs), services.here(within))
         services.wake()
         return answer
 
@@ -262,7 +262,7 @@ class Schedules:
     ) -> Enqueued:
         """The same in a loop."""
         services = self._services()
-        answer = await acarry(trigger(name, key, self._jobs), services.arun(within))
+        answer = await acarry(trigger(name, key, self._jobs), services.ahere(within))
         services.wake()
         return answer
 

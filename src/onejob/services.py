@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -109,6 +110,26 @@ class Services:
     def arun(self, within: object = None) -> Callable[[Command[Any]], Awaitable[Any]]:
         """Return the same for the running loop."""
         return self._arun_alone if within is None else self.athrough(self.aadapted(within))
+
+    def here(self, within: object = None) -> Callable[[Command[Any]], Any]:
+        """Return what carries a command out where the caller is.
+
+        That is the transaction given; else one that a framework knows to be open around its users'
+        code; else none. For what may well be part of it: runs and schedules, never a claim.
+        """
+        return self.run(within)
+
+    def ahere(self, within: object = None) -> Callable[[Command[Any]], Awaitable[Any]]:
+        """Return the same for the running loop."""
+        return self.arun(within)
+
+    def handling(self) -> AbstractContextManager[None]:
+        """Return what stands around each sync handler, in its thread."""
+        return nullcontext()
+
+    def ahandling(self) -> AbstractAsyncContextManager[None]:
+        """Return what stands around each async handler."""
+        return nullcontext()
 
     def through(self, adapter: Any) -> Callable[[Command[Any]], Any]:
         """Return what carries a command out over a connection that has been adapted."""

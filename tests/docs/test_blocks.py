@@ -47,7 +47,8 @@ def test_the_blocks_of_a_document_do_what_they_say(
             if not block.not_run:
                 perform(block, names, shell)
     finally:
-        modules = [sys.modules.pop(name) for name in set(sys.modules) - known if name == "shop"]
+        written = {block.title.partition("/")[0].removesuffix(".py") for block in blocks(document)}
+        modules = [sys.modules.pop(name) for name in set(sys.modules) - known if name in written]
         for value in [*names.values(), *(vars(module).get("app") for module in modules)]:
             if isinstance(value, App):
                 value.close()
@@ -56,7 +57,9 @@ def test_the_blocks_of_a_document_do_what_they_say(
 def perform(block: Block, names: dict[str, Any], shell: Terminal) -> None:
     match block.language:
         case "python" | "text" if block.title:
-            (shell.directory / block.title).write_text(block.text)
+            file = shell.directory / block.title
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.text)
         case "python":
             # Line numbers of the document, so that a failure points there.
             text = "\n" * block.line + block.text

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from django.db import DatabaseError, connections, transaction  # type: ignore[import-untyped]
-from django.utils.connection import (  # type: ignore[import-untyped]
+from django.db import DatabaseError, connections, transaction
+from django.utils.connection import (
     ConnectionDoesNotExist,
     ConnectionProxy,
 )

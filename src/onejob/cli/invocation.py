@@ -109,6 +109,9 @@ class Invocation:
         A URL may hold a password, so only that of a file is repeated.
         """
         spec = spec or os.environ.get("ONEJOB_APP", "")
+        program = click.get_current_context().find_root().info_name or ""
+        if program.endswith(" onejob"):  # of a framework, which knows the App: manage.py onejob
+            return f"python {program}{command.removeprefix('onejob')}"
         if spec and not self.url:
             return f"ONEJOB_APP={shlex.quote(spec)} {command}"
         if self.url:
@@ -121,7 +124,7 @@ class Invocation:
             app.check()
         except SchemaMismatch as error:
             text, line = str(error), self.line(INIT, app, spec)
-            if error.init:
+            if error.init.startswith(INIT):
                 meant = self.url or spec or os.environ.get("ONEJOB_APP")
                 if not (meant or os.environ.get("ONEJOB_URL")):
                     line += ", or, where your code names the store, ONEJOB_APP=MODULE:APP " + INIT

@@ -36,6 +36,15 @@ class RunView:
 
 
 @dataclass(frozen=True, slots=True)
+class CallView:
+    """What a run was asked to do: its arguments as JSON text, and when it was made."""
+
+    job: str
+    args: str
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaView:
     """One process of the fleet. ``jobs`` and ``schedules`` are JSON."""
 
@@ -151,6 +160,15 @@ class EffectView:
 def run_get(id: int) -> Command[RunView | None]:
     """Read one run: live, or else its latest end."""
     return Command("view_run", {"id": id}, _run, writes=False, repeatable=True)
+
+
+def call(id: int) -> Command[CallView | None]:
+    """Read what a run was asked to do, live or ended."""
+    return Command("view_call", {"id": id}, _call, writes=False, repeatable=True)
+
+
+def _call(rows: Sequence[Row]) -> CallView | None:
+    return CallView(*rows[0]) if rows else None
 
 
 def runs(

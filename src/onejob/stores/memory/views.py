@@ -18,6 +18,13 @@ def view_run(tables: Tables, now: int, *, id: int) -> Rows:
     return [_over(latest)] if latest else []
 
 
+def view_call(tables: Tables, now: int, *, id: int) -> Rows:
+    """Read what a run was asked to do, live or ended."""
+    latest = max(tables.ends_of(id), key=lambda end: end.token, default=None)
+    run = tables.runs.get(id) or (latest.run if latest else None)
+    return [(run.job, run.args, run.created)] if run else []
+
+
 def view_runs(
     tables: Tables,
     now: int,

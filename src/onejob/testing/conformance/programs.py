@@ -188,6 +188,7 @@ class Program(ScheduleChoices):
             lambda world: runs.fence(world.claim(number), idle_limit=SECOND, now=now),
             lambda world: runs.by_key(kind, job, key),
             lambda world: views.run_get(world.id(number)),
+            lambda world: views.call(world.id(number)),
             lambda world: views.effects_of(world.id(number)),
             lambda world: views.events(run_id=world.id(number)),
         ]

@@ -54,6 +54,17 @@ def test_a_run_is_shown_as_it_stands(run: Run) -> None:
 
 def test_a_run_that_nobody_knows_is_none(run: Run) -> None:
     assert run(views.run_get(RunId(2**60))) is None
+    assert run(views.call(RunId(2**60))) is None
+
+
+def test_what_a_run_was_asked_to_do_can_be_read_while_it_lives_and_after(run: Run) -> None:
+    claimed = running(run, key="k")
+    live = run(views.call(claimed.id))
+
+    settle(run, claimed.claim, End(Outcome.SUCCEEDED))
+
+    assert live == views.CallView("mail", claimed.args, NOW)
+    assert run(views.call(claimed.id)) == live
 
 
 def test_runs_are_listed_newest_first_up_to_a_limit(run: Run) -> None:

@@ -15,6 +15,19 @@ SELECT id, job, key, state, outcome, attempt, deaths, interrupted, token, replic
  ORDER BY live DESC, token DESC
  LIMIT 1
 
+-- name: view_call
+-- What a run was asked to do. Its arguments stand here alone: no list of runs reads them.
+SELECT job, args, created
+  FROM (SELECT job, args, created, token, 1 AS live
+          FROM {schema}run
+         WHERE id = :id
+         UNION ALL
+        SELECT job, args, created, token, 0
+          FROM {schema}history
+         WHERE id = :id) AS any_state
+ ORDER BY live DESC, token DESC
+ LIMIT 1
+
 -- name: view_runs
 SELECT id, job, key, state, outcome, attempt, deaths, interrupted, token, replica, queue, priority,
        due, started, ended, error, result, progress, schedule, fire_time

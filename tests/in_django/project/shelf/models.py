@@ -1,0 +1,5 @@
+from django.db import models
+
+
+class Book(models.Model):
+    title = models.TextField()
