@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import update_wrapper
+from os import urandom
 from typing import (
     Any,
     Concatenate,
@@ -19,7 +20,6 @@ from typing import (
     get_args,
     overload,
 )
-from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 from onejob.commands.runs import NewRun
@@ -29,12 +29,12 @@ from onejob.core.retry import OnLoss, Retry
 from onejob.core.time import LATEST, SECOND, Duration, Span, duration, instant
 from onejob.errors import UsageError
 from onejob.heartbeat import Heartbeat, check_heartbeat
-from onejob.queue import Enqueued, enqueue
+from onejob.queue import Enqueued, enqueue, enqueue_alike, enqueue_one
 from onejob.run import AsyncRun, Run, entered
 from onejob.runtime.attempt import Attempt
 from onejob.runtime.settings import Target
 from onejob.services import Services
-from onejob.steps import acarry, carry
+from onejob.steps import Steps, acarry, carry
 
 C = ParamSpec("C")
 P = ParamSpec("P")
@@ -128,11 +128,13 @@ class Job(Generic[C, P, R]):
             raise UsageError("this function has no name of its own. Give one: name='resize'.")
         self.name = check_job_name(given)
         self.function, self.options = function, options
+        self.target = options.target()
         self._services = services
         self.signature = Signature.of(function, name=self.name, run_types=(Run, AsyncRun))
         self._check_colour()
         self._check_log_fields()
         update_wrapper(self, function)
+        self._plainly: Using[P] = self.using()
 
     def __call__(self, *args: C.args, **kwargs: C.kwargs) -> R:
         """Call the function here and now: no run, no retry, nothing recorded."""
@@ -143,19 +145,19 @@ class Job(Generic[C, P, R]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
         """Make a run with these arguments, due now. UsageError before any I/O."""
-        return self.using().enqueue(*args, **kwargs)
+        return self._plainly.enqueue(*args, **kwargs)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
         """The same in a loop."""
-        return await self.using().aenqueue(*args, **kwargs)
+        return await self._plainly.aenqueue(*args, **kwargs)
 
     def enqueue_many(self, items: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
         """Make many runs, each from the arguments of one item by name; see :class:`Using`."""
-        return self.using().enqueue_many(items)
+        return self._plainly.enqueue_many(items)
 
     async def aenqueue_many(self, items: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
         """The same in a loop."""
-        return await self.using().aenqueue_many(items)
+        return await self._plainly.aenqueue_many(items)
 
     def using(
         self,
@@ -235,11 +237,17 @@ class Using(Generic[P]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
         """Make a run with these arguments. A known key makes none: ``created`` is False."""
-        return self._send([self._run(args, kwargs)])[0]
+        run, services = self._run(args, kwargs), self._services()
+        answer = carry(enqueue_one(run), services.here(self.within))
+        services.wake()
+        return answer
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
         """The same in a loop."""
-        return (await self._asend([self._run(args, kwargs)]))[0]
+        run, services = self._run(args, kwargs), self._services()
+        answer = await acarry(enqueue_one(run), services.ahere(self.within))
+        services.wake()
+        return answer
 
     def enqueue_many(self, items: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
         """Make many runs; answers in the order of ``items``.
@@ -247,29 +255,33 @@ class Using(Generic[P]):
         Every item is checked before anything is sent. A thousand at a time are made together; with
         ``within=`` all of them are.
         """
-        return self._send(self._runs(items))
+        steps, services = self._many(items), self._services()
+        answers = carry(steps, services.here(self.within))
+        services.wake()
+        return answers
 
     async def aenqueue_many(self, items: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
         """The same in a loop."""
-        return await self._asend(self._runs(items))
-
-    def _send(self, batch: list[NewRun]) -> list[Enqueued]:
-        services = self._services()
-        answers = carry(enqueue(batch), services.here(self.within))
+        steps, services = self._many(items), self._services()
+        answers = await acarry(steps, services.ahere(self.within))
         services.wake()
         return answers
 
-    async def _asend(self, batch: list[NewRun]) -> list[Enqueued]:
-        services = self._services()
-        answers = await acarry(enqueue(batch), services.ahere(self.within))
-        services.wake()
-        return answers
+    def _many(self, items: Iterable[Mapping[str, Any]]) -> Steps[list[Enqueued]]:
+        """Check every item now; return what makes their runs."""
+        listed = self._listed(items)
+        if self.key is not None:
+            return enqueue([self._run((), item) for item in listed])
+        signature = self.job.signature
+        lists = signature.encode_many([signature.bind((), item) for item in listed])
+        return enqueue_alike(self._new("", "", keyed=False), lists, _stems())
 
-    def _runs(self, items: Iterable[Mapping[str, Any]]) -> list[NewRun]:
+    def _listed(self, items: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         given: Any = items
         listed = list(given) if isinstance(given, Iterable) else [given]
         for item in listed:
-            if not isinstance(item, Mapping):
+            # A dict first: asking an abstract class takes longer than all else here.
+            if type(item) is not dict and not isinstance(item, Mapping):
                 raise UsageError(
                     f"enqueue_many needs the arguments of each run by name, not {item!r}: "
                     "enqueue_many([{'image_id': 1}, {'image_id': 2}])."
@@ -279,26 +291,38 @@ class Using(Generic[P]):
                 f"key={self.key!r} would name {len(listed)} runs at once, of which one is made. "
                 "Give a function of the arguments: key=lambda a: f\"img-{a['image_id']}\"."
             )
-        return [self._run((), item) for item in listed]
+        return listed
 
     def _run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewRun:
-        signature, options = self.job.signature, self.job.options
+        signature = self.job.signature
         bound = signature.bind(args, kwargs)
         text = signature.encode(bound)
         key = self.key(dict(bound)) if callable(self.key) else self.key
+        if key is None:
+            return self._new(urandom(16).hex(), text, keyed=False)
+        return self._new(check_name(key, what="key"), text, keyed=True)
+
+    def _new(self, key: str, args: str, *, keyed: bool) -> NewRun:
+        options = self.job.options
         return NewRun(
             job=self.job.name,
-            key=uuid4().hex if key is None else check_name(key, what="key"),
-            args=text,
-            keyed=key is not None,
+            key=key,
+            args=args,
+            keyed=keyed,
             queue=options.queue,
             priority=self.priority,
             at=self.at,
             delay=self.delay,
             on_loss=options.on_replica_loss,
-            fingerprint=fingerprint(text),
-            expect=options.target().expect,
+            fingerprint=fingerprint(args) if keyed else "",
+            expect=self.job.target.expect,
         )
+
+
+def _stems() -> Iterator[str]:
+    """Yield random texts, 24 hex digits each: with a place behind it, a key like any other."""
+    while True:
+        yield urandom(12).hex()
 
 
 class JobDecorator(Protocol):

@@ -14,15 +14,13 @@ from onejob.commands import runs, views
 from onejob.commands.runs import Known, Made, NewRun
 from onejob.commands.views import RunView
 from onejob.core.names import check_name
+from onejob.core.payload import BATCH_BYTES_MAX, BATCH_MAX
 from onejob.core.run import Outcome, RunId, State
 from onejob.core.time import SECOND, Duration, Instant, duration, instant, moment
 from onejob.counts import LISTED_MAX, check_count
 from onejob.errors import InProgress, OutcomeUnknown, UsageError
 from onejob.services import Services
 from onejob.steps import Steps, acarry, carry
-
-#: Runs made by one command.
-BATCH: Final = 1_000
 
 #: How often a key is tried whose run cannot be seen: it was deleted, or is not committed yet.
 ROUNDS: Final = 5
@@ -48,40 +46,90 @@ class Enqueued:
     key: str
 
 
+def enqueue_one(run: NewRun) -> Steps[Enqueued]:
+    """Make a run, or find the one that holds its key."""
+    for _ in range(ROUNDS):
+        made: tuple[Made, ...] = ()
+        try:
+            made = yield runs.enqueue([run])
+        except OutcomeUnknown:
+            # A key answers the question that the missing reply leaves open.
+            if not run.keyed:
+                raise
+        if made:
+            return Enqueued(made[0].id, True, False, run.key)
+        known: Known | None = yield runs.by_key(run.kind, run.job, run.key)
+        if known is not None:
+            return _earlier(run, known)
+    raise _hidden(run)
+
+
 def enqueue(batch: Sequence[NewRun]) -> Steps[list[Enqueued]]:
     """Make runs, or find the ones that hold their keys; answers in the order of ``batch``."""
     answers: list[Enqueued] = []
-    for start in range(0, len(batch), BATCH):
-        answers += yield from _enqueue(batch[start : start + BATCH])
+    for part in _parts(batch):
+        answers += yield from _enqueue(part)
     return answers
+
+
+def enqueue_alike(
+    like: NewRun, lists: Sequence[str], stems: Iterator[str]
+) -> Steps[list[Enqueued]]:
+    """Make runs without keys of the caller's, alike but for their arguments: JSON lists of them.
+
+    Each of ``stems`` is a fresh random text for the keys of one list.
+    """
+    answers: list[Enqueued] = []
+    for batch, stem in zip(lists, stems, strict=False):
+        made: tuple[Made, ...] = yield runs.enqueue_alike(like, batch, stem=stem)
+        answers += [Enqueued(m.id, True, False, runs.alike_key(stem, m.place)) for m in made]
+    return answers
+
+
+def _parts(batch: Sequence[NewRun]) -> Iterator[Sequence[NewRun]]:
+    """Part a batch where one command would hold too many runs, or too much of arguments."""
+    first, size = 0, 0
+    for place, run in enumerate(batch):
+        if place - first == BATCH_MAX or (place > first and size + len(run.args) > BATCH_BYTES_MAX):
+            yield batch[first:place]
+            first, size = place, 0
+        size += len(run.args)
+    if batch:
+        yield batch[first:]
 
 
 def _enqueue(batch: Sequence[NewRun]) -> Steps[list[Enqueued]]:
     answers: dict[int, Enqueued] = {}
+    places: Sequence[int] = range(len(batch))
     for _ in range(ROUNDS):
-        places = [place for place in range(len(batch)) if place not in answers]
         made: tuple[Made, ...] = ()
         try:
             made = yield runs.enqueue([batch[place] for place in places])
         except OutcomeUnknown:
-            # A key answers the question that the missing reply leaves open.
             if not all(batch[place].keyed for place in places):
                 raise
         for one in made:
             place = places[one.place]
-            answers[place] = Enqueued(int(one.id), True, False, batch[place].key)
+            answers[place] = Enqueued(one.id, True, False, batch[place].key)
+        places = [place for place in places if place not in answers]
         for place in places:
-            if place not in answers:
-                run = batch[place]
-                known: Known | None = yield runs.by_key(run.kind, run.job, run.key)
-                if known is not None:
-                    conflict = known.fingerprint != run.fingerprint
-                    answers[place] = Enqueued(int(known.id), False, conflict, run.key)
+            run = batch[place]
+            known: Known | None = yield runs.by_key(run.kind, run.job, run.key)
+            if known is not None:
+                answers[place] = _earlier(run, known)
         if len(answers) == len(batch):
             return [answers[place] for place in range(len(batch))]
-    hidden = next(run for place, run in enumerate(batch) if place not in answers)
+        places = [place for place in places if place not in answers]
+    raise _hidden(batch[places[0]])
+
+
+def _earlier(run: NewRun, known: Known) -> Enqueued:
+    return Enqueued(known.id, False, known.fingerprint != run.fingerprint, run.key)
+
+
+def _hidden(run: NewRun) -> InProgress:
     # A snapshot that is older than the run which holds the key will never show it.
-    raise InProgress(hidden.job, hidden.key, age_seconds=0.0)
+    return InProgress(run.job, run.key, age_seconds=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +326,7 @@ def _cancel(run_id: int, services: Services) -> Steps[bool]:
 def _discard(run_id: int) -> Steps[bool]:
     discarded: bool = yield runs.discard(RunId(_checked(run_id)))
     if discarded:
-        yield runs.purge(limit=BATCH)
+        yield runs.purge(limit=BATCH_MAX)
     return discarded
 
 

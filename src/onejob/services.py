@@ -161,12 +161,12 @@ class Services:
         self.store.close()
 
     def _run_alone(self, command: Command[Any]) -> Any:
-        if fences.around():
+        if command.writes and fences.around():
             carry(self._outside(command), self.store.run)
         return self.store.run(command)
 
     async def _arun_alone(self, command: Command[Any]) -> Any:
-        if fences.around():
+        if command.writes and fences.around():
             await acarry(self._outside(command), self.astore.run)
         return await self.astore.run(command)
 

@@ -107,7 +107,7 @@ def test_an_enqueue_with_a_key_is_never_unknown(fault: Fault, place: Place, prox
     app = build(behind(proxy, place), ticking=False)
     write = app.jobs["write"]
 
-    proxy.inject("run_enqueue_one", fault, 1)
+    proxy.inject("run_enqueue_keyed", fault, 1)
     answer = write.using(key="k").enqueue()
     app.close()
 

@@ -19,6 +19,18 @@ MUTANTS = (
     *LOCKS,
     *OVERLAPS,
     Mutant(
+        "only the insert of its key makes a named run",
+        "stores/sql/base/enqueue.sql",
+        """nextval('{schema}run_id'), {now}, :fingerprint)
+      ON CONFLICT (kind, scope, key) DO NOTHING
+""",
+        """nextval('{schema}run_id'), {now}, :fingerprint)
+      ON CONFLICT (kind, scope, key) DO UPDATE SET run_id = EXCLUDED.run_id
+""",
+        f"{_POSTGRES} -k known_key_makes_no_second_run",
+        "postgresql",
+    ),
+    Mutant(
         "settle compares the token",
         "stores/sql/base/runs.sql",
         "     AND r.token = given.token\n",

@@ -18,7 +18,7 @@ class Forgetful(MemoryStore):
     """Forgets every key that it has seen before it makes a run."""
 
     def run(self, command: Command[Any], within: Any = None) -> Any:
-        if command.name in ("run_enqueue", "run_enqueue_one"):
+        if command.name in ("run_enqueue", "run_enqueue_keyed"):
             for name in [name for name in self.tables.ledger if name[0] == "run"]:
                 del self.tables.ledger[name]
         return super().run(command, within)

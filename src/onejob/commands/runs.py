@@ -37,9 +37,9 @@ class NewRun:
     """A run to be made.
 
     ``keyed`` says that the caller named it: then (kind, job, key) is unique in the ledger, else
-    the key is fresh and random and no ledger row is written. ``at`` is an instant, or None for
-    now; ``delay`` is added to either. ``on_loss`` is what happens when its replica dies. It should
-    have ended ``expect`` microseconds after it was wanted (0: nobody said).
+    the key is fresh and random, no ledger row is written and ``fingerprint`` is not kept. ``at`` is
+    an instant, or None for now; ``delay`` is added to either. ``on_loss`` is what happens when its
+    replica dies. It should have ended ``expect`` microseconds after it was wanted (0: nobody said).
     """
 
     job: str
@@ -79,9 +79,46 @@ def enqueue(runs: Sequence[NewRun], *, now: int | None = None) -> Command[tuple[
     by itself: unpacking a batch of one takes the server longer than inserting it.
     """
     if len(runs) == 1:
-        return Command("run_enqueue_one", {**_columns(runs[0]), "now": now}, _made)
-    batch = [{"place": place, **_columns(run)} for place, run in enumerate(runs)]
+        return _enqueue_one(runs[0], now)
+    batch = [
+        {
+            "place": place,
+            "keyed": int(run.keyed),
+            "fingerprint": run.fingerprint,
+            **_columns(run),
+        }
+        for place, run in enumerate(runs)
+    ]
     return Command("run_enqueue", {"batch": as_json(batch), "now": now}, _made)
+
+
+def enqueue_alike(
+    like: NewRun, batch: str, *, stem: str, now: int | None = None
+) -> Command[tuple[Made, ...]]:
+    """Make runs that differ from ``like``, which has no key of the caller's, in arguments alone.
+
+    ``batch`` is a JSON list of arguments, each as canonical JSON. Their keys are a fresh and random
+    ``stem`` and their place: :func:`alike_key`.
+    """
+    columns = _columns(like)
+    del columns["key"], columns["args"]
+    return Command(
+        "run_enqueue_alike", {**columns, "stem": stem, "batch": batch, "now": now}, _made_in_order
+    )
+
+
+def alike_key(stem: str, place: int) -> str:
+    """Return the key of the run at this place of a batch of runs that are alike."""
+    return f"{stem}{place:08x}"
+
+
+def _enqueue_one(run: NewRun, now: int | None) -> Command[tuple[Made, ...]]:
+    columns = _columns(run)
+    columns["now"] = now
+    if not run.keyed:
+        return Command("run_enqueue_one", columns, _made)
+    columns["fingerprint"] = run.fingerprint
+    return Command("run_enqueue_keyed", columns, _made)
 
 
 def _columns(run: NewRun) -> Parameters:
@@ -89,14 +126,12 @@ def _columns(run: NewRun) -> Parameters:
         "job": run.job,
         "key": run.key,
         "args": run.args,
-        "keyed": int(run.keyed),
         "kind": run.kind.value,
         "queue": run.queue,
         "priority": run.priority,
         "at": run.at,
         "delay": run.delay,
         "on_loss": run.on_loss,
-        "fingerprint": run.fingerprint,
         "expect": run.expect,
     }
 
@@ -289,7 +324,11 @@ _PLAIN: Mapping[str, object] = {"to": "ended", "outcome": "succeeded"}
 
 
 def _made(rows: Sequence[Row]) -> tuple[Made, ...]:
-    return tuple(Made(place, RunId(id)) for place, id in rows)
+    return tuple([Made(place, id) for place, id in rows])
+
+
+def _made_in_order(rows: Sequence[Row]) -> tuple[Made, ...]:
+    return tuple([Made(place, id) for place, id in enumerate(sorted([id for _, id in rows]))])
 
 
 def _known(rows: Sequence[Row]) -> Known | None:

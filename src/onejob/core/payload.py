@@ -21,10 +21,16 @@ from onejob.core.fingerprint import fingerprint
 from onejob.core.scalars import Unfit
 from onejob.errors import UsageError
 
-__all__ = ["PAYLOAD_BYTES_MAX", "Signature", "fingerprint"]
+__all__ = ["BATCH_BYTES_MAX", "BATCH_MAX", "PAYLOAD_BYTES_MAX", "Signature", "fingerprint"]
 
 PAYLOAD_BYTES_MAX: Final = 1_000_000
 """Of UTF-8. Beyond it, store the data and send its name."""
+
+BATCH_MAX: Final = 1_000
+"""Runs that are made together."""
+
+BATCH_BYTES_MAX: Final = 16 * PAYLOAD_BYTES_MAX
+"""Of their arguments, where a thousand of them would be more than a statement can hold."""
 
 _RUN_NAMES: Final = frozenset({"Run", "AsyncRun"})
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -85,6 +91,8 @@ class Signature:
 
         A default is the code's to give when the run starts, not the caller's to freeze.
         """
+        if not args and self._by_name and self._required <= kwargs.keys() <= self._names:
+            return dict(kwargs)
         try:
             return dict(self._signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
@@ -102,11 +110,25 @@ class Signature:
 
     def encode(self, bound: Mapping[str, object], *, limit: int = PAYLOAD_BYTES_MAX) -> str:
         """Write bound arguments as canonical JSON: sorted keys, no spaces, UTF-8."""
-        codecs = self._codecs
-        encoded: dict[str, Any] = {}
-        for name, value in bound.items():
-            encoded[name] = self._at(f"args.{name}", codecs[name].encode, value)
-        return self._dump(encoded, "args", limit)
+        return self._dump(self._encoded(bound), "args", limit)
+
+    def encode_many(
+        self, batch: Sequence[Mapping[str, object]], *, limit: int = PAYLOAD_BYTES_MAX
+    ) -> list[str]:
+        """Write many bound arguments as JSON lists, each item as :meth:`encode` writes it."""
+        lists: list[str] = []
+        for start in range(0, len(batch), BATCH_MAX):
+            part = batch[start : start + BATCH_MAX]
+            encoded = [self._encoded(bound) for bound in part]
+            try:
+                text = canonical_json(encoded)
+                if len(text.encode()) <= limit:
+                    lists.append(text)
+                    continue
+            except (UnicodeEncodeError, RecursionError):
+                pass  # some item is at fault: one by one, it is named
+            lists += _lists([self._dump(one, "args", limit) for one in encoded])
+        return lists
 
     def decode(self, text: str) -> dict[str, object]:
         """Read arguments by the hints; UsageError when the text does not fit them."""
@@ -120,10 +142,13 @@ class Signature:
                     f"{self.job}: args.{name}: no such parameter. It takes "
                     f"{self.job}{self._shown_parameters()}."
                 )
-        for name in self._required:
-            if name not in data:
+        for name in codecs if not self._required <= data.keys() else ():
+            if name in self._required and name not in data:
                 raise UsageError(f"{self.job}: args.{name} is missing. Give it, or a default.")
-        return {n: self._at(f"args.{n}", codecs[n].decode, v) for n, v in data.items()}
+        try:
+            return {name: codecs[name].decode(value) for name, value in data.items()}
+        except (Unfit, RecursionError):
+            return {n: self._at(f"args.{n}", codecs[n].decode, v) for n, v in data.items()}
 
     def encode_result(self, value: object, *, limit: int = PAYLOAD_BYTES_MAX) -> str | None:
         """Write what the function returned; None for None."""
@@ -137,9 +162,21 @@ class Signature:
             return None
         return self._at("result", self._result.decode, self._load(text, "result"))
 
+    def _encoded(self, bound: Mapping[str, object]) -> dict[str, Any]:
+        codecs = self._codecs
+        try:
+            return {name: codecs[name].encode(value) for name, value in bound.items()}
+        except (Unfit, RecursionError):
+            # Once more, to say which.
+            return {n: self._at(f"args.{n}", codecs[n].encode, v) for n, v in bound.items()}
+
     @cached_property
-    def _required(self) -> tuple[str, ...]:
-        return tuple(
+    def _names(self) -> frozenset[str]:
+        return frozenset(self._signature.parameters)
+
+    @cached_property
+    def _required(self) -> frozenset[str]:
+        return frozenset(
             name
             for name, parameter in self._signature.parameters.items()
             if parameter.default is parameter.empty and parameter.kind not in _VARIADIC
@@ -196,7 +233,7 @@ class Signature:
     def _dump(self, encoded: Any, where: str, limit: int) -> str:
         try:
             text = canonical_json(encoded)
-            size = len(text.encode())
+            size = len(text) if text.isascii() else len(text.encode())
         except UnicodeEncodeError:
             raise UsageError(
                 f"{self.job}: {where}: a text has a lone surrogate, which UTF-8 cannot hold. "
@@ -219,6 +256,20 @@ class Signature:
 
     def _shown_parameters(self) -> str:
         return str(self._signature.replace(return_annotation=inspect.Signature.empty))
+
+
+def _lists(texts: Sequence[str]) -> list[str]:
+    """Join JSON texts to as few lists as their sizes allow."""
+    lists: list[str] = []
+    part: list[str] = []
+    size = 0
+    for text in texts:
+        if part and size + len(text) > BATCH_BYTES_MAX:
+            lists.append(f"[{','.join(part)}]")
+            part, size = [], 0
+        part.append(text)
+        size += len(text)
+    return [*lists, f"[{','.join(part)}]"]
 
 
 def _refuse_constant(name: str) -> None:

@@ -84,7 +84,8 @@ FREQUENT: Final = frozenset(
     {"run_claim", "run_settle", "replica_look", "replica_renew", "schedule_due"}
 )
 OCCASIONAL: Final = frozenset(
-    {"replica_join", "replica_idle", "run_enqueue", "run_enqueue_one", "run_held", "run_standings"}
+    {"replica_join", "replica_idle", "run_held", "run_standings"}
+    | {"run_enqueue", "run_enqueue_one", "run_enqueue_keyed", "run_enqueue_alike"}
     | {"schedule_read", "schedule_live_definitions", "schedule_define", "schedule_tick"}
 )
 #: Commands of which most plays send none at all: each sending counts.

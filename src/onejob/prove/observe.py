@@ -9,6 +9,7 @@ from typing import Any
 from onejob.commands import schedules
 from onejob.commands.command import Command
 from onejob.commands.runs import Made as MadeRun
+from onejob.commands.runs import alike_key
 from onejob.commands.schedules import Due
 from onejob.core.run import Claim, ClaimedRun
 from onejob.core.time import SECOND, Instant, read_instant
@@ -46,6 +47,8 @@ class Observer:
             "replica_judge": self._judged,
             "run_enqueue": self._made,
             "run_enqueue_one": self._made,
+            "run_enqueue_keyed": self._made_keyed,
+            "run_enqueue_alike": self._made_alike,
             "run_claim": self._claimed,
             "run_claim_alone": self._claimed_alone,
             "run_settle": self._settled,
@@ -99,6 +102,14 @@ class Observer:
                 facts.Judged(self._at, self.name(id), process, self._leases[id], self._trusts(id))
             )
 
+    def _made_keyed(self, _: str, given: Mapping[str, Any], answer: Any, __: Any) -> None:
+        self._made(_, {**given, "keyed": 1}, answer, __)
+
+    def _made_alike(self, _: str, given: Mapping[str, Any], answer: Any, __: Any) -> None:
+        keys = [alike_key(given["stem"], made.place) for made in answer]
+        batch = json.dumps([{**given, "key": key} for key in keys])
+        self._made(_, {"batch": batch, "now": given["now"]}, answer, __)
+
     def _made(self, _: str, given: Mapping[str, Any], answer: tuple[MadeRun, ...], __: Any) -> None:
         batch = _batch(given) if "batch" in given else [given]
         now = given["now"] or self._clock.now()
@@ -112,7 +123,7 @@ class Observer:
                     new["kind"],
                     new["job"],
                     new["key"],
-                    bool(new["keyed"]),
+                    bool(new.get("keyed")),
                     due,
                     new["on_loss"],
                 )

@@ -50,9 +50,13 @@ class Waker:
     async def _sleep(self, span: int) -> None:
         self._changed.clear()
         sleeping = asyncio.ensure_future(self._clock.sleep(span))
-        changing = asyncio.ensure_future(self._changed.wait())
+        sleeping.add_done_callback(self._over)
         try:
-            await asyncio.wait({sleeping, changing}, return_when=asyncio.FIRST_COMPLETED)
+            await self._changed.wait()
         finally:
             sleeping.cancel()
-            changing.cancel()
+
+    def _over(self, sleep: asyncio.Future[None]) -> None:
+        # Not one that was cancelled: told late, it would end the next wait.
+        if not sleep.cancelled():
+            self._changed.set()

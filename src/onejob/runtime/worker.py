@@ -178,6 +178,9 @@ class Worker:
         claimed = await (self._host.run(command) if quiet else self._store.run(command))
         self._watermark.claimed(claimed, full=full, wanted=room, sent=sent, now=self._clock.now())
         self._take(claimed, membership)
+        if quiet and claimed:
+            # The handlers first: the next claim would have the interpreter's lock before them.
+            await asyncio.sleep(0)
         if len(claimed) == room and self._announced_idle and room > 1:
             await self._announce(membership, idle=False)
         return len(claimed)

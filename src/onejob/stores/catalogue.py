@@ -21,7 +21,7 @@ from onejob.stores.protocol import Statement, Style
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
-_AS_JSON = re.compile(r"CAST\((:[a-z_]+) AS jsonb\)")
+_AS_JSON = re.compile(r"CAST\((:[a-z_]+) AS (jsonb?)\)")
 _REMARK = re.compile(r"^--[^\n]*\n", re.MULTILINE)
 
 #: How each dialect writes "the given instant, or this store's clock".
@@ -156,7 +156,7 @@ def render(text: str, style: Style, answers: bool = True) -> Step:
         return Step(named, answers)
     names: list[str] = []
     if style == "typed":
-        text = _AS_JSON.sub(r"CAST(CAST(\1 AS text) AS jsonb)", text)
+        text = _AS_JSON.sub(r"CAST(CAST(\1 AS text) AS \2)", text)
 
     def number(match: re.Match[str]) -> str:
         if match[1] not in names:

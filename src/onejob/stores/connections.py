@@ -33,10 +33,20 @@ _inherited: list[object] = []
 
 
 class Connections(Generic[C]):
-    """The pool. ``connect`` opens one, ``usable`` tells whether a lent one may be lent again."""
+    """The pool. ``connect`` opens one, ``usable`` tells whether one may be lent.
 
-    def __init__(self, connect: Callable[[], C], usable: Callable[[C], bool]) -> None:
+    ``kept`` tells whether a command has left it so that it may be lent again; asked after each one,
+    it may know less, and must cost nothing.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], C],
+        usable: Callable[[C], bool],
+        kept: Callable[[C], bool] | None = None,
+    ) -> None:
         self._connect, self._usable = connect, usable
+        self._kept = usable if kept is None else kept
         self._idle: list[tuple[float, C]] = []
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -76,12 +86,12 @@ class Connections(Generic[C]):
         return self._connect()
 
     def _give_back(self, connection: C) -> None:
-        if self._pid == os.getpid() and self._usable(connection):
-            with self._lock:
-                self._idle.append((time.monotonic(), connection))
-            self.reap()
-        else:
+        if self._pid != os.getpid() or not self._kept(connection):
             _close(connection)
+            return
+        with self._lock:
+            self._idle.append((time.monotonic(), connection))
+        self.reap()
 
     def _after_fork(self) -> None:
         if self._pid == os.getpid():
@@ -111,7 +121,11 @@ class Loan(Generic[C]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._connections._give_back(self._connection)
+        connection = self._connection
+        if error is not None and not self._connections._usable(connection):
+            _close(connection)
+        else:
+            self._connections._give_back(connection)
 
 
 def _close(connection: Closable) -> None:

@@ -31,6 +31,7 @@ from onejob.stores.postgres_session import (
     Session,
     Silent,
     as_it_was,
+    at_rest,
     first_line,
     found,
     read_committed,
@@ -80,7 +81,8 @@ class PostgresStore:
         self.conninfo = make_conninfo("", **{**defaults, **given})
         self._prepare = prepare
         self._session: Session | None = None
-        self._connections: Connections[Connection] = Connections(self.connect, usable)
+        self._texts: dict[str, tuple[bytes, Sequence[str]]] = {}
+        self._connections: Connections[Connection] = Connections(self.connect, usable, at_rest)
 
     def run(self, command: Command[T], within: Within | None = None) -> T:
         """Carry out one command: atomically by itself, or within the caller's transaction."""
@@ -96,16 +98,25 @@ class PostgresStore:
 
     def carry(self, command: Command[T], connections: Connections[Connection]) -> T:
         """Carry a command out over one of these connections, and again where that is safe."""
-        [statement] = self.statements(command, "pyformat")
+        text, names = self._texts.get(command.name) or self._text(command.name)
+        values = [command.parameters[name] for name in names]
         failures = 0
         while True:
             try:
-                with connections.lend() as connection:
-                    return command.decode(self._execute(connection, statement))
+                return command.decode(self._carried(text, values, connections))
             except psycopg.Error as error:
                 failures += 1
                 if failures >= ATTEMPTS or not self._again(command, error, failures):
                     raise self._explained(command, error) from error
+
+    def _carried(
+        self, text: bytes, values: Sequence[Parameter], connections: Connections[Connection]
+    ) -> Sequence[Row]:
+        with connections.lend() as connection:
+            if self._session is not None and self._session.strict:
+                with read_committed(connection):
+                    return connection.carry_by_cursor(text, values)
+            return connection.carry(text, values)
 
     @contextmanager
     def transaction(self, *, longest: Span) -> Iterator[Connection]:
@@ -134,7 +145,7 @@ class PostgresStore:
         """Open a connection of its own that hears when locks are released for which some wait."""
         return PostgresLane(self, patience, f"{self.catalogue.prefix}lock")
 
-    def connect(self, kind: type[Connection] = psycopg.Connection, **more: Any) -> Connection:
+    def connect(self, kind: type[Connection] = Connection, **more: Any) -> Connection:
         """Open a connection as this store uses them."""
         try:
             connection = kind.connect(self.conninfo, autocommit=True, **more)
@@ -215,16 +226,11 @@ class PostgresStore:
     def _schema(self) -> sql.Identifier:
         return sql.Identifier(self.catalogue.schema)
 
-    def _execute(self, connection: Connection, statement: Statement) -> Sequence[Row]:
-        if self._session is not None and self._session.strict:
-            with read_committed(connection):
-                return self._sent(connection, statement)
-        return self._sent(connection, statement)
-
-    @staticmethod
-    def _sent(connection: Connection, statement: Statement) -> Sequence[Row]:
-        cursor = connection.execute(statement.text.encode(), statement.parameters)
-        return cursor.fetchall() if cursor.description else ()
+    def _text(self, name: str) -> tuple[bytes, Sequence[str]]:
+        """Return a command's text for this driver, one object for each, and its parameters."""
+        [step] = self.catalogue.steps(name, "numbered")
+        assert step.names is not None, "they have numbers"
+        return self._texts.setdefault(name, (step.text.encode(), step.names))
 
     @staticmethod
     def _again(command: Command[Any], error: psycopg.Error, failures: int) -> bool:

@@ -10,7 +10,7 @@ from psycopg import sql
 from onejob.commands.command import Command
 from onejob.core.time import SECOND, Span
 from onejob.stores.connections import Connections
-from onejob.stores.postgres_session import Bounded, Connection, usable
+from onejob.stores.postgres_session import Bounded, Connection, at_rest, usable
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class PostgresLane:
     def __init__(self, store: Carrier, patience: Span, channel: str) -> None:
         self._store, self._patience, self._channel = store, patience, channel
         self._listening = False
-        self._pool: Connections[Connection] = Connections(self._connect, usable)
+        self._pool: Connections[Connection] = Connections(self._connect, usable, at_rest)
         self._hints = 0
 
     def run(self, command: Command[T]) -> T:

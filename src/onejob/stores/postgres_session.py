@@ -8,26 +8,118 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg import IsolationLevel
-from psycopg.pq import TransactionStatus
+from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+from psycopg.generators import execute
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGresult
 from psycopg.rows import tuple_row
 
 from onejob.errors import UsageError
 
-Connection = psycopg.Connection[Any]
+
+class Connection(psycopg.Connection[Any]):
+    """A connection that carries our commands past the driver's cursors once it knows their texts.
+
+    What a cursor does around a statement takes as long as the server takes to insert a row.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._uses: Counter[bytes] = Counter()
+        self._names: dict[bytes, bytes] = {}
+        self._transformer = Transformer(self)
+        self._utf8 = self.info.encoding == "utf-8"
+        self._poll: select.poll | None = None
+        if hasattr(select, "poll"):
+            # Not select(): it knows no descriptor above 1,023, and a busy server has more.
+            self._poll = select.poll()
+            self._poll.register(self.fileno(), select.POLLIN)
+
+    def carry(self, text: bytes, values: Sequence[str | int | None]) -> Sequence[Any]:
+        """Carry out one statement with numbered parameters by itself; return its rows.
+
+        It is prepared at its third use, if this connection prepares any.
+        """
+        name = self._names.get(text)
+        if name is None and (name := self._prepared_now(text)) is None:
+            return self.carry_by_cursor(text, values)
+        [result] = self._sent(lambda: self.pgconn.send_query_prepared(name, _written(values)))
+        if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+            error = error_from_result(result)
+            if error.sqlstate not in _FORGOTTEN:
+                raise error
+            # Nothing was done: the session has lost it (DEALLOCATE ALL), or the tables are new.
+            del self._names[text]
+            return self.carry_by_cursor(text, values)
+        self._transformer.set_pgresult(result)
+        return self._transformer.load_rows(0, result.ntuples, tuple)
+
+    def carry_by_cursor(self, text: bytes, values: Sequence[Any]) -> Sequence[Any]:
+        """The same by a cursor, and never prepared: also inside a transaction."""
+        with psycopg.RawCursor(self, row_factory=tuple_row) as cursor:
+            cursor.execute(text, values, prepare=False)
+            return cursor.fetchall() if cursor.rownumber is not None else ()
+
+    def readable(self) -> bool:
+        """Tell whether the server has said something that nobody has read."""
+        if self._poll is not None:
+            return bool(self._poll.poll(0))
+        return bool(select.select([self.fileno()], [], [], 0)[0])
+
+    def _prepared_now(self, text: bytes) -> bytes | None:
+        """Prepare a text that is used often enough; None: not here, or not yet."""
+        if self.prepare_threshold is None or not self._utf8:
+            return None
+        self._uses[text] += 1
+        if self._uses[text] <= self.prepare_threshold:
+            return None
+        # Never a name that was used before: the session may know the old one still.
+        name = b"onejob_%d" % self._uses.total()
+        [result] = self._sent(lambda: self.pgconn.send_prepare(name, text))
+        if result.status != ExecStatus.COMMAND_OK:
+            raise error_from_result(result)
+        self._names[text] = name
+        return name
+
+    def _sent(self, send: Callable[[], None]) -> list[PGresult]:
+        with self.lock:
+            send()
+            results: list[PGresult] = self.wait(execute(self.pgconn))
+        return results
+
+
+#: The session does not know this statement (any more), or its columns have changed since.
+_FORGOTTEN = {"26000", "0A000"}
+
+
+def _written(values: Sequence[str | int | None]) -> list[bytes | None]:
+    """Return parameters as the server reads them, whatever types it has found for them."""
+    written: list[bytes | None] = []
+    for value in values:
+        if isinstance(value, str):
+            data = value.encode()
+            if b"\0" in data:
+                raise psycopg.DataError("PostgreSQL's text cannot hold NUL bytes")
+            written.append(data)
+        else:
+            written.append(None if value is None else str(value).encode())
+    return written
 
 
 def usable(connection: Connection) -> bool:
     """Tell whether it can carry another command; a dead socket is readable (end of file)."""
-    if connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
+    if not at_rest(connection):
         return False
-    while _readable(connection):
+    while connection.readable():
         # A farewell, notifications, or the end of the file, which is met after whatever came first.
         try:
             connection.pgconn.consume_input()
@@ -36,9 +128,11 @@ def usable(connection: Connection) -> bool:
     return True
 
 
-def _readable(connection: Connection) -> bool:
-    readable, _, _ = select.select([connection.fileno()], [], [], 0)
-    return bool(readable)
+def at_rest(connection: Connection) -> bool:
+    """Tell whether it may be kept for another command, as far as is known without asking."""
+    return not connection.closed and (
+        connection.pgconn.transaction_status == TransactionStatus.IDLE
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +222,7 @@ def refuse_ended(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[A
             pass
 
 
-class Bounded(psycopg.Connection[Any]):
+class Bounded(Connection):
     """A connection on which no wait is longer than its patience.
 
     ``statement_timeout`` is the server's, keepalives and TCP_USER_TIMEOUT see bytes that are

@@ -1,4 +1,4 @@
-"""The memory model of ``sql/base/runs.sql``."""
+"""The memory model of ``sql/base/enqueue.sql`` and ``sql/base/runs.sql``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from onejob.core.codec_plain import canonical_json as _text
 from onejob.stores.memory.overlap import release_waiting, tell_late
 from onejob.stores.memory.tables import Ended, Entry, Rows, Run, Tables
 
@@ -45,8 +46,22 @@ def run_enqueue(tables: Tables, now: int, *, batch: str) -> Rows:
 
 
 def run_enqueue_one(tables: Tables, now: int, **columns: Any) -> Rows:
-    """Make one run."""
-    return run_enqueue(tables, now, batch=json.dumps([{"place": 0, **columns}]))
+    """Make one run without a key of the caller's."""
+    return run_enqueue(tables, now, batch=json.dumps([{"place": 0, "keyed": 0, **columns}]))
+
+
+def run_enqueue_keyed(tables: Tables, now: int, **columns: Any) -> Rows:
+    """Make one run that the caller named."""
+    return run_enqueue(tables, now, batch=json.dumps([{"place": 0, "keyed": 1, **columns}]))
+
+
+def run_enqueue_alike(tables: Tables, now: int, *, batch: str, stem: str, **columns: Any) -> Rows:
+    """Make runs of one job that differ in their arguments alone."""
+    given = [
+        {"place": place, "keyed": 0, **columns, "key": f"{stem}{place:08x}", "args": _text(args)}
+        for place, args in enumerate(json.loads(batch))
+    ]
+    return run_enqueue(tables, now, batch=json.dumps(given))
 
 
 def run_by_key(tables: Tables, now: int, *, kind: str, job: str, key: str) -> Rows:

@@ -29,6 +29,7 @@ LIST_RUNS = {"run_cancel", "run_cancels"}
 IN_NO_ORDER = {
     "run_enqueue",
     "run_enqueue_one",
+    "run_enqueue_keyed",
     "replica_judge",
     "effect_read",
     "view_events",

@@ -150,6 +150,39 @@ def test_an_empty_batch_makes_nothing(run: Run) -> None:
     assert run(runs.enqueue([], now=NOW)) == ()
 
 
+def test_runs_that_are_alike_have_their_own_arguments_and_keys_in_order(run: Run) -> None:
+    """F16"""
+    texts = [
+        f'{{"n":{2**63 + 1}}}',
+        '{"t":"\\u0000\\n\\"\\\\ 日本 %s :name"}',
+        "{}",
+        '{"f":1e+22,"g":-0.0}',
+    ]
+    like = NewRun("mail", "", "", queue="slow", priority=7, on_loss="fail", expect=SECOND)
+
+    made = run(runs.enqueue_alike(like, f"[{','.join(texts)}]", stem="ab" * 12, now=NOW))
+
+    claimed = {one.id: one for one in claim(run, joined(run), queues=["slow"])}
+    assert [one.place for one in made] == [0, 1, 2, 3]
+    assert [claimed[one.id].args for one in made] == texts
+    assert [claimed[one.id].key for one in made] == [
+        runs.alike_key("ab" * 12, place) for place in range(4)
+    ]
+    assert {(one.priority, one.kind, one.due) for one in claimed.values()} == {(7, "run", NOW)}
+    assert run(runs.by_key(Kind.RUN, "mail", runs.alike_key("ab" * 12, 0))) is None
+
+
+def test_runs_that_are_alike_are_due_when_they_say(run: Run) -> None:
+    def due(like: NewRun) -> tuple[int, ...]:
+        made = run(runs.enqueue_alike(like, "[{},{}]", stem="cd" * 12, now=NOW))
+        return tuple(view.due for one in made if (view := run(views.run_get(one.id))))
+
+    assert due(NewRun("mail", "", "", delay=SECOND)) == (NOW + SECOND,) * 2
+    assert due(NewRun("mail", "", "", at=NOW + HOUR, delay=SECOND)) == (NOW + HOUR + SECOND,) * 2
+    assert due(NewRun("mail", "", "", at=NOW - HOUR)) == (NOW, NOW)
+    assert run(runs.enqueue_alike(NewRun("mail", "", ""), "[]", stem="e" * 24, now=NOW)) == ()
+
+
 def test_a_rolled_back_transaction_leaves_neither_run_nor_key(run: Run, sessions: Sessions) -> None:
     """E26"""
     session = sessions.open()

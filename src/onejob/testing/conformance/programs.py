@@ -131,6 +131,9 @@ class Program(ScheduleChoices):
             )
             for key in keys
         ]
+        if self._number(3) == 0:
+            stem = f"{self._random.getrandbits(96):024x}"
+            return self._same(runs.enqueue_alike(new[0], "[{},{}]", stem=stem, now=self.now))
         return self._same(runs.enqueue(new, now=self.now))
 
     def _claim(self) -> Ask:

@@ -66,7 +66,7 @@ class World:
     def _learn(self, command: Command[Any], answer: Any) -> None:
         parameters = command.parameters
         match command.name:
-            case "run_enqueue" | "run_enqueue_one":
+            case "run_enqueue" | "run_enqueue_one" | "run_enqueue_keyed" | "run_enqueue_alike":
                 self.ids += [made.id for made in sorted(answer, key=lambda made: made.place)]
             case "schedule_tick":
                 ticks: Sequence[Ticked] = answer
