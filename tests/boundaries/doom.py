@@ -142,12 +142,18 @@ class DoomedPostgres(PostgresStore):
         self._doing.name = command.name
         return super().carry(command, connections)
 
-    def _execute(self, connection: Any, statement: Statement) -> Sequence[Row]:
+    def _carried(
+        self, text: bytes, values: Sequence[Parameter], connections: Connections[Any]
+    ) -> Sequence[Row]:
         name = self._doing.name
         self.doom.reach(name, "before")
         if self.doom.waits_at(name, "sent"):
-            self._send(connection, statement)
-        rows = super()._execute(connection, statement)
+            with connections.lend() as connection:
+                written = [None if value is None else str(value).encode() for value in values]
+                connection.pgconn.send_query_params(text, written)
+                flush(connection)
+                end()
+        rows = super()._carried(text, values, connections)
         self.doom.reach(name, "after")
         return rows
 
@@ -171,5 +177,10 @@ class DoomedPostgres(PostgresStore):
 def send(connection: Any, text: str) -> None:
     """Put a statement on the wire, whole, and wait for no reply."""
     connection.pgconn.send_query(text.encode())
+    flush(connection)
+
+
+def flush(connection: Any) -> None:
+    """Hand all that was sent to the kernel."""
     while connection.pgconn.flush():
         pass

@@ -152,7 +152,7 @@ def doomed(place: Place, boundary: Boundary, ticking: bool) -> None:
     app = build(place, doom=Doom(boundary), ticking=ticking)
     ask(app)
     app.start()
-    patience = time.monotonic() + 6
+    patience = time.monotonic() + 20
     leaving = boundary.command == "replica_leave"
     while time.monotonic() < patience and not (leaving and place.open_runs() == 0):
         time.sleep(0.05)

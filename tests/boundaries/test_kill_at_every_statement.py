@@ -23,7 +23,7 @@ from onejob.core.run import ReplicaId
 from onejob.core.watermark import full_probes
 
 COMMANDS = (
-    "run_enqueue_one",
+    "run_enqueue_keyed",
     "replica_join",
     "replica_idle",
     "replica_renew",
