@@ -57,6 +57,27 @@ SELECT 'effect', :scope, :key, 'claimed', nextval('{schema}token'), :owner, held
     ON CONFLICT (kind, scope, key) DO NOTHING
 RETURNING token
 
+-- name: effect_claim_many_in_run
+-- As effect_claim_in_run for many keys of one scope, in key order, so that two batches with the
+-- same keys cannot deadlock. A key that is there already is left out.
+WITH held AS MATERIALIZED (
+  SELECT id
+    FROM {schema}run
+   WHERE id = :id
+     AND token = :token
+     AND replica = :replica
+     AND state = 'running'
+     FOR NO KEY UPDATE
+)
+INSERT INTO {schema}ledger (kind, scope, key, state, token, owner, run_id, claimed, fingerprint)
+SELECT 'effect', :scope, given.key, 'claimed', nextval('{schema}token'), :owner, held.id, {now},
+       given.fingerprint
+  FROM held
+ CROSS JOIN jsonb_to_recordset(CAST(:entries AS jsonb)) AS given(key text, fingerprint text)
+ ORDER BY given.key
+    ON CONFLICT (kind, scope, key) DO NOTHING
+RETURNING key, token
+
 -- name: effect_reclaim
 -- From exactly the claim that was read, with a fresh token drawn in SET.
 WITH held AS MATERIALIZED (
@@ -113,6 +134,45 @@ WITH recorded AS (
 )
 SELECT key FROM recorded
 
+-- name: effect_record_many
+-- As effect_record for many entries of one scope: each under its own claim's token, in key order.
+WITH given AS MATERIALIZED (
+  SELECT *
+    FROM jsonb_to_recordset(CAST(:entries AS jsonb))
+      AS batch(key text, token bigint, state text, result text, error text)
+), locked AS MATERIALIZED (
+  SELECT l.key
+    FROM {schema}ledger AS l
+    JOIN given ON given.key = l.key
+   WHERE l.kind = 'effect'
+     AND l.scope = :scope
+     AND l.token = given.token
+   ORDER BY l.key
+     FOR NO KEY UPDATE OF l
+), recorded AS (
+  UPDATE {schema}ledger AS l
+     SET state = given.state,
+         result = given.result,
+         error = given.error,
+         kept_until = CASE WHEN given.state IN ('done', 'failed')
+                           THEN {now} + CAST(:keep AS bigint) ELSE 0 END
+    FROM given
+    JOIN locked ON locked.key = given.key
+   WHERE l.kind = 'effect'
+     AND l.scope = :scope
+     AND l.key = given.key
+     AND l.token = given.token
+  RETURNING l.key, l.run_id, l.state
+), woken AS (
+  UPDATE {schema}run AS r
+     SET state = 'scheduled',
+         due = GREATEST(r.due, {now})
+   WHERE r.id IN (SELECT run_id FROM recorded WHERE run_id > 0 AND state IN ('done', 'failed'))
+     AND r.state = 'unknown'
+     AND NOT (r.on_loss = 'unknown' AND r.deaths > 0)
+)
+SELECT key FROM recorded
+
 -- name: effect_release
 WITH released AS (
   DELETE FROM {schema}ledger
@@ -129,6 +189,40 @@ WITH released AS (
     FROM released
    WHERE r.id = released.run_id
      AND released.run_id > 0
+     AND r.state = 'unknown'
+     AND NOT (r.on_loss = 'unknown' AND r.deaths > 0)
+)
+SELECT key FROM released
+
+-- name: effect_release_many
+-- As effect_release for many entries of one scope.
+WITH given AS MATERIALIZED (
+  SELECT *
+    FROM jsonb_to_recordset(CAST(:entries AS jsonb)) AS batch(key text, token bigint)
+), locked AS MATERIALIZED (
+  SELECT l.key
+    FROM {schema}ledger AS l
+    JOIN given ON given.key = l.key
+   WHERE l.kind = 'effect'
+     AND l.scope = :scope
+     AND l.token = given.token
+   ORDER BY l.key
+     FOR UPDATE OF l
+), released AS (
+  DELETE FROM {schema}ledger AS l
+   USING given
+    JOIN locked ON locked.key = given.key
+   WHERE l.kind = 'effect'
+     AND l.scope = :scope
+     AND l.key = given.key
+     AND l.token = given.token
+     AND l.state IN ('claimed', 'unknown')
+  RETURNING l.key, l.run_id
+), woken AS (
+  UPDATE {schema}run AS r
+     SET state = 'scheduled',
+         due = GREATEST(r.due, {now})
+   WHERE r.id IN (SELECT run_id FROM released WHERE run_id > 0)
      AND r.state = 'unknown'
      AND NOT (r.on_loss = 'unknown' AND r.deaths > 0)
 )
