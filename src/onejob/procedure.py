@@ -2,8 +2,9 @@
 
 1. Claim the entry (scope, key). Somebody else's entry in the way: ``core.effect.answer`` decides.
 2. Call, with the provider's key where it has one.
-3. Record what is known. A call that certainly reached nobody is released, one that the provider
-   refused for good is recorded as failed, and every other error leaves the outcome *unknown*.
+3. Record what is known. A call that certainly reached nobody, or that the provider refused for now,
+   is released; one that it refused for good is recorded as failed; and every other error leaves the
+   outcome *unknown*. ``outcomes`` tells which is which.
 
 Under a policy that can settle it (repeat, or ask) an unknown outcome is raised as the call's own
 error, so that the retry policy comes back later: the first request may still be on its way.
@@ -11,13 +12,13 @@ error, so that the retry policy comes back later: the first request may still be
 
 from __future__ import annotations
 
-import socket
 from inspect import isawaitable, iscoroutine
 from typing import Any, Final
 
 from onejob.commands import ledger, runs
 from onejob.core import effect as rules
 from onejob.core.effect import Entry, EntryState, IfUnknown
+from onejob.core.meaning import Meaning
 from onejob.core.run import State, Token, error_text
 from onejob.core.time import SECOND, Instant, moment
 from onejob.effect import Done, Effect, EffectFailed, Failed, NotSent, Redo, Request, Unknown
@@ -30,6 +31,7 @@ from onejob.errors import (
     StoreError,
     UsageError,
 )
+from onejob.outcomes import meaning
 from onejob.runtime.events import Events
 from onejob.steps import Call, Steps
 
@@ -153,19 +155,33 @@ def _failed(
     asked: Request, token: Token, error: Exception, events: Events, *, first: bool
 ) -> Steps[None]:
     """Write down what an error of the call means; the caller raises it again afterwards."""
-    if asked.final and isinstance(error, asked.final):
-        yield from _record(asked, token, EntryState.FAILED, events, error=error_text(error))
-        return
-    if _not_sent(error) and first:
-        yield from _release(asked, token, events)
-        return
-    # A repeat that was not sent says nothing about the call before it: still unknown.
+    match said_of(asked, error, first=first):
+        case Meaning.FINAL:
+            yield from _record(asked, token, EntryState.FAILED, events, error=error_text(error))
+            return
+        case Meaning.NOT_SENT | Meaning.REFUSED:
+            yield from _release(asked, token, events)
+            return
+        case Meaning.UNKNOWN:
+            pass
     try:
         yield from _record(asked, token, EntryState.UNKNOWN, events, error=error_text(error))
     except StoreError:
         pass  # an entry that stays claimed by a finished attempt is unknown as well
     if asked.policy.if_unknown is IfUnknown.RAISE:
         raise _unknown(asked, error_text(error)) from error
+
+
+def said_of(asked: Request, error: Exception, *, first: bool) -> Meaning:
+    """Tell what an error of the call says about the effect.
+
+    ``final`` is a person's word on classes that nobody else knows. A repeat that was not sent, or
+    was refused, says nothing about the call before it: that one may have happened.
+    """
+    said = meaning(error)
+    if said in (None, Meaning.FINAL) and asked.final and isinstance(error, asked.final):
+        return Meaning.FINAL
+    return said if first and said is not None else Meaning.UNKNOWN
 
 
 def _ask(asked: Request, entry: Entry, token: Token, events: Events) -> Steps[Any]:
@@ -246,15 +262,3 @@ def _superseded(asked: Request, token: Token, state: EntryState, events: Events)
 
 def _unknown(asked: Request, why: str) -> EffectUnknown:
     return EffectUnknown(asked.scope, asked.key, provider_key=asked.provider_key, why=why)
-
-
-def _not_sent(error: BaseException) -> bool:
-    """Tell whether the call certainly reached nobody.
-
-    A refused connection says so only where it is all that happened: as the cause of another error
-    it may have been the second request, after a first one that went out.
-    """
-    if isinstance(error, NotSent):
-        return True
-    alone = error.__cause__ is None and error.__context__ is None
-    return alone and isinstance(error, ConnectionRefusedError | socket.gaierror)

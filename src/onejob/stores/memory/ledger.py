@@ -88,11 +88,12 @@ def effect_claim_many_in_run(
     entries: str,
 ) -> Rows:
     """Claim many for an attempt, in key order; what is there already is left out."""
-    claimed = []
+    claimed: list[tuple[object, ...]] = []
     for given in sorted(json.loads(entries), key=lambda given: given["key"].encode()):
-        mine = {"id": id, "token": token, "replica": replica, "scope": scope, "owner": owner}
-        for (drawn,) in effect_claim_in_run(tables, now, **mine, **given):
-            claimed.append((given["key"], drawn))
+        rows = effect_claim_in_run(
+            tables, now, id=id, token=token, replica=replica, scope=scope, owner=owner, **given
+        )
+        claimed += [(given["key"], *row) for row in rows]
     return claimed
 
 
