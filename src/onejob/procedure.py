@@ -12,14 +12,16 @@ error, so that the retry policy comes back later: the first request may still be
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from inspect import isawaitable, iscoroutine
 from typing import Any, Final
 
 from onejob.commands import ledger, runs
+from onejob.commands.command import Command
 from onejob.core import effect as rules
 from onejob.core.effect import Entry, EntryState, IfUnknown
 from onejob.core.meaning import Meaning
-from onejob.core.run import State, Token, error_text
+from onejob.core.run import Claim, State, Token, error_text
 from onejob.core.time import SECOND, Instant, moment
 from onejob.effect import Done, Effect, EffectFailed, Failed, NotSent, Redo, Request, Unknown
 from onejob.errors import (
@@ -50,7 +52,7 @@ def perform(asked: Request, events: Events) -> Steps[Any]:
             return (yield from _call(asked, token, events, first=True))
         entry = yield from _read(asked)
         if entry is None:
-            yield from _still_holds(asked)
+            yield from still_holds(asked.run, asked.scope)
             continue
         if entry.token == 0:
             raise UsageError(
@@ -76,7 +78,7 @@ def perform(asked: Request, events: Events) -> Steps[Any]:
                 # Taken over before anything is asked or called, so that only one does it.
                 token = yield ledger.reclaim(asked.entry, held=entry.token, run=asked.run)
                 if token is None:
-                    yield from _still_holds(asked)
+                    yield from still_holds(asked.run, asked.scope)
                     continue
                 if isinstance(decision, rules.Ask):
                     return (yield from _ask(asked, entry, token, events))
@@ -101,18 +103,18 @@ def _read(asked: Request) -> Steps[Entry | None]:
     return entries[0] if entries else None
 
 
-def _still_holds(asked: Request) -> Steps[None]:
+def still_holds(claim: Claim | None, scope: str) -> Generator[Command[Any], Any, None]:
     """Raise LeaseLost where the reason of a refusal is that the attempt is superseded."""
-    if asked.run is None:
+    if claim is None:
         return
-    standing = (yield runs.standings([asked.run.id])).get(asked.run.id)
+    standing = (yield runs.standings([claim.id])).get(claim.id)
     if (
         standing is None
-        or (standing.token, standing.replica) != (asked.run.token, asked.run.replica)
+        or (standing.token, standing.replica) != (claim.token, claim.replica)
         or standing.state is not State.RUNNING
     ):
         why = "another attempt has superseded it, or it has ended"
-        raise LeaseLost(f"run {asked.scope}", token=asked.run.token, why=why)
+        raise LeaseLost(f"run {scope}", token=claim.token, why=why)
 
 
 def _call(asked: Request, token: Token, events: Events, *, first: bool) -> Steps[Any]:
@@ -155,7 +157,7 @@ def _failed(
     asked: Request, token: Token, error: Exception, events: Events, *, first: bool
 ) -> Steps[None]:
     """Write down what an error of the call means; the caller raises it again afterwards."""
-    match said_of(asked, error, first=first):
+    match _said(asked, error, first=first):
         case Meaning.FINAL:
             yield from _record(asked, token, EntryState.FAILED, events, error=error_text(error))
             return
@@ -172,16 +174,26 @@ def _failed(
         raise _unknown(asked, error_text(error)) from error
 
 
-def said_of(asked: Request, error: Exception, *, first: bool) -> Meaning:
-    """Tell what an error of the call says about the effect.
+def said_by(error: Exception, final: tuple[type[Exception], ...]) -> Meaning:
+    """Tell what an error of a call says about its effect.
 
-    ``final`` is a person's word on classes that nobody else knows. A repeat that was not sent, or
-    was refused, says nothing about the call before it: that one may have happened.
+    ``final`` is the caller's word on classes of which nobody else knows anything.
     """
     said = meaning(error)
-    if said in (None, Meaning.FINAL) and asked.final and isinstance(error, asked.final):
+    if said in (None, Meaning.FINAL) and final and isinstance(error, final):
         return Meaning.FINAL
-    return said if first and said is not None else Meaning.UNKNOWN
+    return said or Meaning.UNKNOWN
+
+
+def _said(asked: Request, error: Exception, *, first: bool) -> Meaning:
+    """Tell the same of a call that may be a repeat.
+
+    That was not sent, or was refused by its status: it says nothing about the call before it, which
+    may have happened.
+    """
+    said = said_by(error, asked.final)
+    declared = bool(asked.final) and isinstance(error, asked.final)
+    return said if first or (said is Meaning.FINAL and declared) else Meaning.UNKNOWN
 
 
 def _ask(asked: Request, entry: Entry, token: Token, events: Events) -> Steps[Any]:
