@@ -128,19 +128,26 @@ UPDATE {schema}run
                 AND run_id > 0)
 
 -- name: effect_record_many
--- why: no data-modifying CTEs
+-- why: no data-modifying CTEs. As an upsert, in which CROSS JOIN keeps the order of the loops: one
+-- descent of the index for each entry given, where an UPDATE would walk through all of its scope
 -- answer
-UPDATE {schema}ledger
-   SET state = given.value ->> 'state',
-       result = given.value ->> 'result',
-       error = given.value ->> 'error',
-       kept_until = CASE WHEN given.value ->> 'state' IN ('done', 'failed')
-                         THEN {now} + :keep ELSE 0 END
+INSERT INTO {schema}ledger (kind, scope, key, state, token, owner, claimed, result, error,
+                            kept_until)
+SELECT l.kind, l.scope, l.key, given.value ->> 'state', l.token, l.owner, l.claimed,
+       given.value ->> 'result', given.value ->> 'error',
+       CASE WHEN given.value ->> 'state' IN ('done', 'failed') THEN {now} + :keep ELSE 0 END
   FROM json_each(:entries) AS given
- WHERE kind = 'effect'
-   AND scope = :scope
-   AND {schema}ledger.key = given.value ->> 'key'
-   AND token = given.value ->> 'token'
+ CROSS JOIN {schema}ledger AS l
+    ON l.kind = 'effect'
+   AND l.scope = :scope
+   AND l.key = given.value ->> 'key'
+   AND l.token = given.value ->> 'token'
+ WHERE true
+    ON CONFLICT (kind, scope, key) DO UPDATE
+   SET state = excluded.state,
+       result = excluded.result,
+       error = excluded.error,
+       kept_until = excluded.kept_until
 RETURNING key
 -- then
 UPDATE {schema}run
@@ -150,7 +157,7 @@ UPDATE {schema}run
    AND NOT (on_loss = 'unknown' AND deaths > 0)
    AND id IN (SELECT l.run_id
                 FROM json_each(:entries) AS given
-                JOIN {schema}ledger AS l
+               CROSS JOIN {schema}ledger AS l
                   ON l.kind = 'effect'
                  AND l.scope = :scope
                  AND l.key = given.value ->> 'key'
@@ -187,7 +194,7 @@ UPDATE {schema}run
    AND NOT (on_loss = 'unknown' AND deaths > 0)
    AND id IN (SELECT l.run_id
                 FROM json_each(:entries) AS given
-                JOIN {schema}ledger AS l
+               CROSS JOIN {schema}ledger AS l
                   ON l.kind = 'effect'
                  AND l.scope = :scope
                  AND l.key = given.value ->> 'key'
@@ -200,6 +207,7 @@ DELETE FROM {schema}ledger
  WHERE kind = 'effect'
    AND scope = :scope
    AND state IN ('claimed', 'unknown')
+   AND key IN (SELECT value ->> 'key' FROM json_each(:entries))
    AND (key, token) IN (SELECT value ->> 'key', value ->> 'token' FROM json_each(:entries))
 RETURNING key
 
