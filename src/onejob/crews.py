@@ -19,7 +19,8 @@ from typing import Any
 from onejob.commands.command import Command
 from onejob.core.each import EachResult
 from onejob.effect import NotSent
-from onejob.looping import Begin, Collect, Ended, Looping, NextItems, Recall, Task, Unit
+from onejob.loop_steps import Begin, Collect, Ended, NextItems, Recall, Task, Unit
+from onejob.looping import Looping
 from onejob.procedure import perform
 from onejob.steps import AsyncRun, Call, CallEnded, Run, acarry, carry, in_a_thread
 

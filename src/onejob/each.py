@@ -84,6 +84,13 @@ class Loop:
             return (item,), {}
         return (item,), {self.pass_key_as: provider_key(self.app, self.scope, key)}
 
+    def encoded(self, value: Any) -> str | None:
+        """Return a result as JSON; None where it has none: it has happened all the same."""
+        try:
+            return self.results.encode_result(value)
+        except UsageError:
+            return None
+
     def request(self, item: Any, key: str) -> Request:
         """Return the item's effect as one by itself, for what a batch cannot settle."""
         args, kwargs = self.arguments(item, key)

@@ -15,9 +15,9 @@ The procedure only asks; ``crews`` carries it out in either colour.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final
 
 from onejob.commands import ledger, runs
 from onejob.commands.command import Command, as_json
@@ -30,7 +30,7 @@ from onejob.core.meaning import Meaning
 from onejob.core.run import Token, error_text
 from onejob.core.time import SECOND
 from onejob.each import Loop
-from onejob.effect import EffectFailed, Request
+from onejob.effect import EffectFailed
 from onejob.errors import (
     EffectUnknown,
     InProgress,
@@ -41,70 +41,12 @@ from onejob.errors import (
     StoreError,
     UsageError,
 )
-from onejob.procedure import RECORD_TRIES, said_by, still_holds
+from onejob.loop_steps import Begin, Collect, Ended, NextItems, Recall, Steps, Task, Unit
+from onejob.procedure import RECORD_TRIES, said_by, still_holds, superseded
 from onejob.runtime.events import Events
-
-T = TypeVar("T")
 
 #: How often a loop's progress is recorded.
 PROGRESS_SPAN: Final = SECOND
-
-
-@dataclass(frozen=True, slots=True)
-class NextItems:
-    """Ask for the next items, at most ``limit``; fewer only at the end."""
-
-    limit: int
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """An item to call: under ``token``, or, where it has none, as an effect by itself."""
-
-    item: Any
-    key: str
-    token: Token | None
-    request: Request | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a call ended."""
-
-    task: Task
-    value: Any = None
-    error: BaseException | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """Hand tasks to the crew."""
-
-    tasks: list[Task]
-
-
-@dataclass(frozen=True, slots=True)
-class Collect:
-    """Ask what has ended; wait for one where ``wait``. Answered with (ended, whether it waited)."""
-
-    wait: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """Take back the tasks that nobody has begun."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """Do an item in a fenced transaction; answered with whether it was the first time."""
-
-    item: Any
-    key: str
-
-
-Asked: TypeAlias = Command[Any] | NextItems | Begin | Collect | Recall | Unit
-Steps: TypeAlias = Generator[Asked, Any, T]
 
 
 @dataclass(slots=True)
@@ -318,7 +260,7 @@ class Looping:
         key, token, error = ended.task.key, ended.task.token, ended.error
         assert token is not None, "an effect by itself records itself"
         if error is None:
-            return Record(key, token, EntryState.DONE, self._encoded(ended.value))
+            return Record(key, token, EntryState.DONE, self.loop.encoded(ended.value))
         why = error_text(error)
         said = said_by(error, self.loop.final) if isinstance(error, Exception) else Meaning.UNKNOWN
         match said:
@@ -359,12 +301,6 @@ class Looping:
                 if not isinstance(error, Exception):
                     self.stop = self.stop or error
 
-    def _encoded(self, value: Any) -> str | None:
-        try:
-            return self.loop.results.encode_result(value)
-        except UsageError:
-            return None  # it has happened, whatever it returned
-
     def _write(self) -> Steps[None]:
         """Record what ended since the last time."""
         if self._unsent:
@@ -382,7 +318,9 @@ class Looping:
             for one in batch:
                 done += one.state is EntryState.DONE and one.key in accepted
                 if one.key not in accepted:
-                    self._superseded(one)
+                    scope = self.loop.scope
+                    lost = superseded(scope, one.key, one.token, one.state, self.events)
+                    self.stop = self.stop or lost
                 self._outstanding.pop(one.key, None)
             self._records.clear()
             self.result = replace(self.result, done=self.result.done + done)
@@ -401,21 +339,6 @@ class Looping:
             else:
                 return answer
         return frozenset(keys)
-
-    def _superseded(self, record: Record) -> None:
-        """Report what a superseded attempt knows: the entry is somebody else's now."""
-        self.events.emit(
-            "effect.superseded",
-            scope=self.loop.scope,
-            key=record.key,
-            token=record.token,
-            outcome=record.state.value,
-        )
-        why = f"somebody took it over during the call, which ended {record.state.value}"
-        lost = LeaseLost(
-            f"effect {record.key!r} in {self.loop.scope!r}", token=record.token, why=why
-        )
-        self.stop = self.stop or lost
 
     def _wind_down(self) -> Steps[None]:
         """Claim nothing more, give back what nobody has begun, and record the rest as it ends."""

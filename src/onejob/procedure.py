@@ -247,7 +247,7 @@ def _record(
                 raise
         else:
             if not accepted:
-                _superseded(asked, token, state, events)
+                raise superseded(asked.scope, asked.key, token, state, events)
             return
 
 
@@ -260,16 +260,11 @@ def _release(asked: Request, token: Token, events: Events) -> Steps[None]:
         events.emit("effect.released", scope=asked.scope, key=asked.key, token=token, found=False)
 
 
-def _superseded(asked: Request, token: Token, state: EntryState, events: Events) -> None:
-    """Report what a superseded caller knows: the entry is somebody else's now."""
-    events.emit(
-        "effect.superseded", scope=asked.scope, key=asked.key, token=token, outcome=state.value
-    )
-    raise LeaseLost(
-        f"effect {asked.key!r} in {asked.scope!r}",
-        token=token,
-        why=f"somebody took it over during the call, which ended {state.value}",
-    )
+def superseded(scope: str, key: str, token: Token, state: EntryState, events: Events) -> LeaseLost:
+    """Report what a superseded caller knows: the entry is somebody else's now. To be raised."""
+    events.emit("effect.superseded", scope=scope, key=key, token=token, outcome=state.value)
+    why = f"somebody took it over during the call, which ended {state.value}"
+    return LeaseLost(f"effect {key!r} in {scope!r}", token=token, why=why)
 
 
 def _unknown(asked: Request, why: str) -> EffectUnknown:
