@@ -20,15 +20,6 @@ EFFECTS = (
         "postgresql",
     ),
     Mutant(
-        "each of many outcomes is recorded under its claim's own token",
-        _LEDGER,
-        "             AND l.token = given.token\n             FOR NO KEY UPDATE) AS held\n"
-        "), recorded AS (",
-        "             FOR NO KEY UPDATE) AS held\n), recorded AS (",
-        f"{_POSTGRES} -k of_many_records_a_stale",
-        "postgresql",
-    ),
-    Mutant(
         "an item is claimed just before its call",
         "core/each.py",
         "return max(0, concurrency + min(concurrency, ended_meanwhile) - outstanding)",

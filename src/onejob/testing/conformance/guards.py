@@ -235,9 +235,6 @@ def test_an_entry_is_found_by_kind_scope_key_and_token(run: Run, act: str) -> No
         "release": lambda entry, token: ledger.release(
             entry.scope, entry.key, token=token, now=NOW
         ),
-        "claim many": lambda claim, held: ledger.claim_many_in_run(
-            claim, "mail/k", {"a": "", "b": ""}, owner="owner", now=NOW
-        ),
         "reclaim": lambda entry, token: ledger.reclaim(entry, held=token, now=NOW),
     }
 
