@@ -25,7 +25,9 @@ from onejob import (
     SetAside,
     UsageError,
 )
+from onejob import loop_steps as asks
 from onejob.commands.command import Command
+from onejob.effect import Options
 
 
 class Refused(Exception):
@@ -281,6 +283,38 @@ def test_one_that_has_lost_its_lease_gives_back_what_it_has_not_called(app: App,
 
     assert called == ["a"]
     assert states(app, "abcdefgh") == ["done", *["absent"] * 7]
+
+
+def test_what_was_claimed_and_not_called_is_given_back(app: App, run: Run) -> None:
+    """P5: of a claim that nobody has called for, it is known that nothing happened."""
+    options = Options(
+        if_unknown="raise", pass_key_as=None, fingerprint=None, provider_keeps=None, final=()
+    )
+    looping = run._looping("abc", one, name, 3, "set-aside", False, options)
+    steps = looping.steps()
+    waiting: list[asks.Task] = []
+
+    def crew() -> None:
+        """Have one place, and lose the lease after the first call."""
+        nonlocal waiting
+        reply: Any = None
+        while True:
+            match steps.send(reply):
+                case Command() as command:
+                    reply = app.store.run(command)  # type: ignore[arg-type]  # not an async one
+                case asks.NextItems():
+                    reply = list("abc")
+                case asks.Begin(tasks):
+                    reply = waiting.extend(tasks)
+                case asks.Collect():
+                    looping.stop = LeaseLost("run", token=run.token, why="superseded")
+                    reply = ([asks.Ended(waiting.pop(0))], False)
+                case asks.Recall():
+                    reply, waiting = waiting, []
+
+    with pytest.raises(LeaseLost):
+        crew()
+    assert states(app, "abc") == ["done", "absent", "absent"]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ EFFECTS = (
         "looping.py",
         "                self._unsent[task.key] = task.token\n        if len(self._outstanding)",
         "                del self._outstanding[task.key]\n        if len(self._outstanding)",
-        f"{_EACH} -k 'cancelled_loop_records or gives_back or superseded_attempt_claims'",
+        f"{_EACH} -k 'claimed_and_not_called and sqlite'",
     ),
     Mutant(
         "after a lost reply the entries themselves tell whose they are",
