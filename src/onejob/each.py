@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from typing import Any, Final, Literal, TypeAlias
@@ -162,7 +162,7 @@ def loop(
         claim=claim,
         app=services.app,
         keep=services.keep_effects,
-        total=len(items) if hasattr(items, "__len__") else None,
+        total=len(items) if isinstance(items, Sized) else None,
     )
 
 
