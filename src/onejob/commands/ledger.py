@@ -257,10 +257,6 @@ def _tokens(rows: Sequence[Row]) -> dict[str, Token]:
     return {key: Token(token) for key, token in rows}
 
 
-def _keys(rows: Sequence[Row]) -> frozenset[str]:
-    return frozenset(key for (key,) in rows)
-
-
 def _entries(rows: Sequence[Row]) -> tuple[Entry, ...]:
     return tuple(
         Entry(
