@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onejob.advisory import advisory_key, atransaction_lock, transaction_lock
     from onejob.app import App
+    from onejob.core.each import EachResult, SetAside
     from onejob.core.retry import Cancel, Retry, RetryLater
     from onejob.core.violation import Explanation
     from onejob.duplicate import duplicate_ok
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from onejob.errors import (
         EffectUnknown,
         InProgress,
+        ItemsSetAside,
         KeyReused,
         LeaseLost,
         NotAcquired,
@@ -61,6 +63,7 @@ __all__ = [
     "AsyncRun",
     "Cancel",
     "Done",
+    "EachResult",
     "Effect",
     "EffectFailed",
     "EffectInfo",
@@ -70,6 +73,7 @@ __all__ = [
     "Failed",
     "InProgress",
     "Inbox",
+    "ItemsSetAside",
     "Job",
     "KeyReused",
     "Lease",
@@ -90,6 +94,7 @@ __all__ = [
     "RunInfo",
     "ScheduleInfo",
     "SchemaMismatch",
+    "SetAside",
     "StaleToken",
     "Status",
     "StoreError",
@@ -109,6 +114,7 @@ __all__ = [
 _HOMES = {
     "onejob.advisory": ("advisory_key", "atransaction_lock", "transaction_lock"),
     "onejob.app": ("App",),
+    "onejob.core.each": ("EachResult", "SetAside"),
     "onejob.core.retry": ("Cancel", "Retry", "RetryLater"),
     "onejob.core.violation": ("Explanation",),
     "onejob.duplicate": ("duplicate_ok",),
@@ -125,6 +131,7 @@ _HOMES = {
     "onejob.errors": (
         "EffectUnknown",
         "InProgress",
+        "ItemsSetAside",
         "KeyReused",
         "LeaseLost",
         "NotAcquired",

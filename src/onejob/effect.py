@@ -207,23 +207,31 @@ def request(
                 "onejob: the provider's key must be the same in every attempt."
             )
         kwargs = {**kwargs, options.pass_key_as: name}
-    results = _results(call, key, args, kwargs)
-    policy, resolver = _policy(options)
+    results = results_of(call, f"effect {key!r}", args, kwargs)
+    policy, resolver = policy_of(options)
     content = "" if options.fingerprint is None else fingerprint_of(options.fingerprint)
-    final = options.final if isinstance(options.final, tuple) else (options.final,)
-    for each in final:
-        if not (isinstance(each, type) and issubclass(each, Exception)):
-            raise UsageError(f"final={options.final!r} must be exception types: final=(Declined,).")
+    final = final_types(options.final)
     entry = ledger.NewEntry(scope, key, owner, content, options.claim_for)
     asked = Call(call, args, kwargs)
     return Request(entry, asked, policy, resolver, final, results, name, services.keep_effects, run)
 
 
-def _results(call: object, key: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Signature:
+def final_types(final: FinalErrors) -> tuple[type[Exception], ...]:
+    """Return the errors that are final, as a tuple."""
+    types = final if isinstance(final, tuple) else (final,)
+    for each in types:
+        if not (isinstance(each, type) and issubclass(each, Exception)):
+            raise UsageError(f"final={final!r} must be exception types: final=(Declined,).")
+    return types
+
+
+def results_of(
+    call: object, what: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Signature:
     """Check that the call can take its arguments; return how its result is written and read."""
     if not callable(call):
         raise UsageError(
-            f"effect {key!r} needs a function to call, not {type(call).__name__}. Give the "
+            f"{what} needs a function to call, not {type(call).__name__}. Give the "
             "function and its arguments apart: effect(key, send, user), not "
             "effect(key, send(user))."
         )
@@ -238,10 +246,10 @@ def _results(call: object, key: str, args: Sequence[Any], kwargs: Mapping[str, A
     try:
         given.bind(*args, **kwargs)
     except TypeError as error:
-        raise UsageError(f"effect {key!r}: its call cannot take this: {error}.") from None
+        raise UsageError(f"{what}: its call cannot take this: {error}.") from None
     hint = PythonSignature(return_annotation=given.return_annotation)
     vars(result).update(__signature__=hint, __wrapped__=call)
-    typed = Signature.of(result, name=f"effect {key!r}")
+    typed = Signature.of(result, name=what)
     try:
         typed.check()
     except UsageError:
@@ -257,7 +265,8 @@ def _plain():  # type: ignore[no-untyped-def]  # without a hint, results are rea
 PLAIN: Final = Signature.of(_plain, name="effect")
 
 
-def _policy(options: Options) -> tuple[Policy, Resolver | None]:
+def policy_of(options: Options) -> tuple[Policy, Resolver | None]:
+    """Return how an unknown outcome is settled, and whom to ask."""
     keeps = Span(0)
     if options.provider_keeps is not None:
         keeps = duration(options.provider_keeps, what="provider_keeps", least=SECOND)

@@ -15,7 +15,8 @@
     │   ├── StaleToken                 a higher fencing token is known
     │   ├── KeyReused                  the same key, with other content
     │   └── InProgress                 the same key is being worked on now
-    └── EffectUnknown                  an effect may have happened; a person or a policy must say
+    ├── EffectUnknown                  an effect may have happened; a person or a policy must say
+    └── ItemsSetAside                  a loop over many items could not do some of them
 
 Three words are kept apart everywhere: *refused* (the guard said no), *lost* (the lease is gone)
 and *unknown* (the reply is missing). Each error has a stable ``code``, fields for what was asked
@@ -216,3 +217,17 @@ class EffectUnknown(OnejobError):
             f"provider (its key: {provider_key}), then say which: "
             f"onejob effects resolve {scope!r} {key!r} done|redo|failed"
         )
+
+
+class ItemsSetAside(OnejobError):
+    """A loop over many items went through all of them and could not do some.
+
+    ``result`` counts and names them, where the loop itself raised this. The run's retry policy
+    decides what follows; its next attempt skips what is done.
+    """
+
+    code = "items_set_aside"
+
+    def __init__(self, why: str, result: object = None) -> None:
+        self.why, self.result = why, result
+        super().__init__(f"{why}. The run's next attempt skips what is done.")

@@ -16,12 +16,15 @@ from zoneinfo import ZoneInfo
 
 from onejob import fences
 from onejob.commands import ledger, runs
+from onejob.core.each import EachResult
 from onejob.core.effect import claimant
 from onejob.core.run import Claim, End, Outcome, State
 from onejob.core.time import SECOND, Instant, in_zone
+from onejob.each import OnError, loop
 from onejob.effect import Options, Request, check_effect, refuse_called, request
 from onejob.errors import InProgress, UsageError
 from onejob.fences import Fence
+from onejob.looping import Looping
 from onejob.runtime.attempt import Attempt
 from onejob.services import Services, any_holds
 from onejob.steps import Steps
@@ -190,6 +193,37 @@ class Facts:
         return request(
             self._services, self._scope, key, call, args, kwargs, options, owner=owner, run=claim
         )
+
+    def _looping(
+        self,
+        items: object,
+        call: Callable[..., Any],
+        key: Callable[[Any], str],
+        concurrency: int,
+        on_error: OnError,
+        transaction: bool,
+        options: Options,
+    ) -> Looping:
+        asked = loop(
+            self._services,
+            items,
+            call,
+            key=key,
+            concurrency=concurrency,
+            on_error=on_error,
+            transaction=transaction,
+            options=options,
+            scope=self._scope,
+            claim=self._claim,
+        )
+        attempt, clock = self._attempt, self._services.clock
+        return Looping(asked, self._services.events, lambda: attempt.lost, clock.now)
+
+    def _passed(self, result: EachResult) -> EachResult:
+        """Note what a loop left undone: the run's end says so, if its handler does not."""
+        if result.set_aside or result.unknown:
+            self._attempt.left.append(result)
+        return result
 
     @contextmanager
     def _alone(self, key: str) -> Iterator[None]:

@@ -2,8 +2,9 @@
 
 1. Claim the entry (scope, key). Somebody else's entry in the way: ``core.effect.answer`` decides.
 2. Call, with the provider's key where it has one.
-3. Record what is known. A call that certainly reached nobody is released, one that the provider
-   refused for good is recorded as failed, and every other error leaves the outcome *unknown*.
+3. Record what is known. A call that certainly reached nobody, or that the provider refused for now,
+   is released; one that it refused for good is recorded as failed; and every other error leaves the
+   outcome *unknown*. ``outcomes`` tells which is which.
 
 Under a policy that can settle it (repeat, or ask) an unknown outcome is raised as the call's own
 error, so that the retry policy comes back later: the first request may still be on its way.
@@ -11,14 +12,16 @@ error, so that the retry policy comes back later: the first request may still be
 
 from __future__ import annotations
 
-import socket
+from collections.abc import Generator
 from inspect import isawaitable, iscoroutine
 from typing import Any, Final
 
 from onejob.commands import ledger, runs
+from onejob.commands.command import Command
 from onejob.core import effect as rules
 from onejob.core.effect import Entry, EntryState, IfUnknown
-from onejob.core.run import State, Token, error_text
+from onejob.core.meaning import Meaning
+from onejob.core.run import Claim, State, Token, error_text
 from onejob.core.time import SECOND, Instant, moment
 from onejob.effect import Done, Effect, EffectFailed, Failed, NotSent, Redo, Request, Unknown
 from onejob.errors import (
@@ -30,6 +33,7 @@ from onejob.errors import (
     StoreError,
     UsageError,
 )
+from onejob.outcomes import meaning
 from onejob.runtime.events import Events
 from onejob.steps import Call, Steps
 
@@ -48,7 +52,7 @@ def perform(asked: Request, events: Events) -> Steps[Any]:
             return (yield from _call(asked, token, events, first=True))
         entry = yield from _read(asked)
         if entry is None:
-            yield from _still_holds(asked)
+            yield from still_holds(asked.run, asked.scope)
             continue
         if entry.token == 0:
             raise UsageError(
@@ -74,7 +78,7 @@ def perform(asked: Request, events: Events) -> Steps[Any]:
                 # Taken over before anything is asked or called, so that only one does it.
                 token = yield ledger.reclaim(asked.entry, held=entry.token, run=asked.run)
                 if token is None:
-                    yield from _still_holds(asked)
+                    yield from still_holds(asked.run, asked.scope)
                     continue
                 if isinstance(decision, rules.Ask):
                     return (yield from _ask(asked, entry, token, events))
@@ -99,18 +103,18 @@ def _read(asked: Request) -> Steps[Entry | None]:
     return entries[0] if entries else None
 
 
-def _still_holds(asked: Request) -> Steps[None]:
+def still_holds(claim: Claim | None, scope: str) -> Generator[Command[Any], Any, None]:
     """Raise LeaseLost where the reason of a refusal is that the attempt is superseded."""
-    if asked.run is None:
+    if claim is None:
         return
-    standing = (yield runs.standings([asked.run.id])).get(asked.run.id)
+    standing = (yield runs.standings([claim.id])).get(claim.id)
     if (
         standing is None
-        or (standing.token, standing.replica) != (asked.run.token, asked.run.replica)
+        or (standing.token, standing.replica) != (claim.token, claim.replica)
         or standing.state is not State.RUNNING
     ):
         why = "another attempt has superseded it, or it has ended"
-        raise LeaseLost(f"run {asked.scope}", token=asked.run.token, why=why)
+        raise LeaseLost(f"run {scope}", token=claim.token, why=why)
 
 
 def _call(asked: Request, token: Token, events: Events, *, first: bool) -> Steps[Any]:
@@ -153,19 +157,43 @@ def _failed(
     asked: Request, token: Token, error: Exception, events: Events, *, first: bool
 ) -> Steps[None]:
     """Write down what an error of the call means; the caller raises it again afterwards."""
-    if asked.final and isinstance(error, asked.final):
-        yield from _record(asked, token, EntryState.FAILED, events, error=error_text(error))
-        return
-    if _not_sent(error) and first:
-        yield from _release(asked, token, events)
-        return
-    # A repeat that was not sent says nothing about the call before it: still unknown.
+    match _said(asked, error, first=first):
+        case Meaning.FINAL:
+            yield from _record(asked, token, EntryState.FAILED, events, error=error_text(error))
+            return
+        case Meaning.NOT_SENT | Meaning.REFUSED:
+            yield from _release(asked, token, events)
+            return
+        case Meaning.UNKNOWN:
+            pass
     try:
         yield from _record(asked, token, EntryState.UNKNOWN, events, error=error_text(error))
     except StoreError:
         pass  # an entry that stays claimed by a finished attempt is unknown as well
     if asked.policy.if_unknown is IfUnknown.RAISE:
         raise _unknown(asked, error_text(error)) from error
+
+
+def said_by(error: Exception, final: tuple[type[Exception], ...]) -> Meaning:
+    """Tell what an error of a call says about its effect.
+
+    ``final`` is the caller's word on classes of which nobody else knows anything.
+    """
+    said = meaning(error)
+    if said in (None, Meaning.FINAL) and final and isinstance(error, final):
+        return Meaning.FINAL
+    return said or Meaning.UNKNOWN
+
+
+def _said(asked: Request, error: Exception, *, first: bool) -> Meaning:
+    """Tell the same of a call that may be a repeat.
+
+    That was not sent, or was refused by its status: it says nothing about the call before it, which
+    may have happened.
+    """
+    said = said_by(error, asked.final)
+    declared = bool(asked.final) and isinstance(error, asked.final)
+    return said if first or (said is Meaning.FINAL and declared) else Meaning.UNKNOWN
 
 
 def _ask(asked: Request, entry: Entry, token: Token, events: Events) -> Steps[Any]:
@@ -219,7 +247,7 @@ def _record(
                 raise
         else:
             if not accepted:
-                _superseded(asked, token, state, events)
+                raise superseded(asked.scope, asked.key, token, state, events)
             return
 
 
@@ -232,29 +260,12 @@ def _release(asked: Request, token: Token, events: Events) -> Steps[None]:
         events.emit("effect.released", scope=asked.scope, key=asked.key, token=token, found=False)
 
 
-def _superseded(asked: Request, token: Token, state: EntryState, events: Events) -> None:
-    """Report what a superseded caller knows: the entry is somebody else's now."""
-    events.emit(
-        "effect.superseded", scope=asked.scope, key=asked.key, token=token, outcome=state.value
-    )
-    raise LeaseLost(
-        f"effect {asked.key!r} in {asked.scope!r}",
-        token=token,
-        why=f"somebody took it over during the call, which ended {state.value}",
-    )
+def superseded(scope: str, key: str, token: Token, state: EntryState, events: Events) -> LeaseLost:
+    """Report what a superseded caller knows: the entry is somebody else's now. To be raised."""
+    events.emit("effect.superseded", scope=scope, key=key, token=token, outcome=state.value)
+    why = f"somebody took it over during the call, which ended {state.value}"
+    return LeaseLost(f"effect {key!r} in {scope!r}", token=token, why=why)
 
 
 def _unknown(asked: Request, why: str) -> EffectUnknown:
     return EffectUnknown(asked.scope, asked.key, provider_key=asked.provider_key, why=why)
-
-
-def _not_sent(error: BaseException) -> bool:
-    """Tell whether the call certainly reached nobody.
-
-    A refused connection says so only where it is all that happened: as the cause of another error
-    it may have been the second request, after a first one that went out.
-    """
-    if isinstance(error, NotSent):
-        return True
-    alone = error.__cause__ is None and error.__context__ is None
-    return alone and isinstance(error, ConnectionRefusedError | socket.gaierror)

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+)
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from inspect import isawaitable
 from typing import Any, TypeVar
 
 from onejob import fences
+from onejob.core.each import EachResult
 from onejob.core.time import Duration
+from onejob.crews import adrive, drive
+from onejob.each import OnError
 from onejob.effect import FinalErrors, IfUnknownOption, Options
 from onejob.errors import UsageError
 from onejob.facts import Facts
@@ -24,6 +35,7 @@ from onejob.transaction import open_transaction
 from onejob.tries import Tries
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 _current: ContextVar[Run | AsyncRun] = ContextVar("onejob_run")
 
@@ -152,6 +164,60 @@ class Run(Facts):
             result: T = carry(perform(asked, self._services.events), self._services.run())
         return result
 
+    def each(
+        self,
+        items: Iterable[Item],
+        call: Callable[..., Any],
+        *,
+        key: Callable[[Item], str],
+        concurrency: int = 10,
+        on_error: OnError = "set-aside",
+        transaction: bool = False,
+        if_unknown: IfUnknownOption = "raise",
+        pass_key_as: str | None = None,
+        fingerprint: Callable[[Item], object] | None = None,
+        provider_keeps: Duration | None = None,
+        final: FinalErrors = (),
+    ) -> EachResult:
+        """Call ``call(item)`` for each item that is not done yet, each an effect of this run.
+
+        As :meth:`effect` for every item, under the key ``key(item)``, with up to ``concurrency``
+        calls at once, each in a thread, and with claims and records of many in one command. Of
+        ``items``, any iterable, a page of 500 is held at once; it is taken from in this thread.
+        What is done is skipped in a later attempt, and progress is recorded once a second.
+
+        An item whose call fails stands in nobody's way. ``on_error="set-aside"``: the result says
+        what was left, and the run ends as failed, or waits in state unknown where nobody knows
+        whether an item happened. ``"retry"`` raises ItemsSetAside at the end, for the run's retry
+        policy; ``"raise"`` raises the first error, as soon as the calls under way have ended.
+
+        With ``transaction=True`` it is ``call(item, tx)``, one item after the other, in a fenced
+        transaction that records it too: exactly once, and never unknown.
+
+        A death leaves at most twice ``concurrency`` items unknown. Raises UsageError, LeaseLost.
+        """
+        options = Options(
+            if_unknown=if_unknown,
+            pass_key_as=pass_key_as,
+            fingerprint=fingerprint,
+            provider_keeps=provider_keeps,
+            final=final,
+        )
+        run = self._services.run()
+        carry(self._outside("each"), run)
+        looping = self._looping(items, call, key, concurrency, on_error, transaction, options)
+        looping.loop.refuse_async()
+
+        def unit(item: Item, key: str) -> bool:
+            def once(tx: Any) -> bool:
+                if first := self.first(key, within=tx):
+                    call(item, tx)
+                return first
+
+            return self.transact(once)
+
+        return self._passed(drive(looping, items, run, unit if transaction else None))
+
 
 class AsyncRun(Facts):
     """The run that an async handler executes: the same, awaited."""
@@ -233,3 +299,47 @@ class AsyncRun(Facts):
         with self._alone(key):
             steps = perform(asked, services.events)
             return await acarry(steps, services.arun(), late=services.run())
+
+    async def each(
+        self,
+        items: Iterable[Item] | AsyncIterable[Item],
+        call: Callable[..., Any],
+        *,
+        key: Callable[[Item], str],
+        concurrency: int = 10,
+        on_error: OnError = "set-aside",
+        transaction: bool = False,
+        if_unknown: IfUnknownOption = "raise",
+        pass_key_as: str | None = None,
+        fingerprint: Callable[[Item], object] | None = None,
+        provider_keeps: Duration | None = None,
+        final: FinalErrors = (),
+    ) -> EachResult:
+        """Call ``call(item)`` for each item that is not done yet; see :meth:`Run.each`.
+
+        An async call is awaited, a sync one gets a thread. ``items`` may be an async iterable; a
+        plain one is taken from in the loop.
+        """
+        options = Options(
+            if_unknown=if_unknown,
+            pass_key_as=pass_key_as,
+            fingerprint=fingerprint,
+            provider_keeps=provider_keeps,
+            final=final,
+        )
+        services = self._services
+        await acarry(self._outside("each"), services.arun())
+        looping = self._looping(items, call, key, concurrency, on_error, transaction, options)
+
+        async def unit(item: Item, key: str) -> bool:
+            async def once(tx: Any) -> bool:
+                if first := await self.first(key, within=tx):
+                    answer = call(item, tx)
+                    if isawaitable(answer):
+                        await answer
+                return first
+
+            return await self.transact(once)
+
+        each = unit if transaction else None
+        return self._passed(await adrive(looping, items, services.arun(), services.run(), each))

@@ -75,23 +75,23 @@ async def acarry(steps: Steps[T], run: AsyncRun, late: Run | None = None) -> T:
             elif iscoroutinefunction(step.function):
                 reply = await step.function(*step.args, **step.kwargs)
             else:
-                reply = await _in_a_thread(step, lambda ended: _finish(steps, ended, late))
+                reply = await in_a_thread(step, lambda ended: _finish(steps, ended, late))
         except Exception as failure:  # noqa: BLE001 - raised again where the step was asked for
             error = failure
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class CallEnded:
     """How a call ended. Not raised through a future, which has no place for a StopIteration."""
 
     reply: Any
     error: Exception | None
 
 
-async def _in_a_thread(call: Call, leave: Callable[[_Ended], None]) -> Any:
+async def in_a_thread(call: Call, leave: Callable[[CallEnded], None]) -> Any:
     """Call in a thread; where the waiting ends before the call does, ``leave`` gets its end."""
     handing_over = threading.Lock()
-    ended: _Ended | None = None
+    ended: CallEnded | None = None
     awaited = True
 
     def work() -> None:
@@ -120,14 +120,14 @@ async def _in_a_thread(call: Call, leave: Callable[[_Ended], None]) -> Any:
     return await ended.reply if isawaitable(ended.reply) else ended.reply
 
 
-def _called(call: Call) -> _Ended:
+def _called(call: Call) -> CallEnded:
     try:
-        return _Ended(call.function(*call.args, **call.kwargs), None)
+        return CallEnded(call.function(*call.args, **call.kwargs), None)
     except Exception as error:  # noqa: BLE001 - raised again where the step was asked for
-        return _Ended(None, error)
+        return CallEnded(None, error)
 
 
-def _finish(steps: Steps[Any], ended: _Ended, late: Run | None) -> None:
+def _finish(steps: Steps[Any], ended: CallEnded, late: Run | None) -> None:
     """Carry out what follows a call that nobody awaits any more; call nobody else."""
     if late is None:
         return

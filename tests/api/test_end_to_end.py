@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from onejob import App, AsyncRun, Retry, RetryLater, Run, current_run
+from onejob import App, AsyncRun, NotSent, Retry, RetryLater, Run, RunInfo, current_run
 
 
 def test_a_started_app_fires_schedules_and_executes_runs(app: App) -> None:
@@ -184,14 +184,14 @@ def test_two_apps_on_one_store_share_the_work_and_not_the_ticks(app: App) -> Non
     assert len(set(fired)) == len(fired)
 
 
-def until_state(app: App, run_id: int, state: str) -> None:
+def until_state(app: App, run_id: int, state: str) -> RunInfo:
     import time
 
     ends = time.monotonic() + 10
     while True:
         run = app.runs.get(run_id)
         if run is not None and run.state == state:
-            return
+            return run
         assert time.monotonic() < ends, run
         time.sleep(0.02)
 
@@ -219,3 +219,70 @@ def test_a_replica_whose_thread_ended_by_itself_can_be_started_again(sqlite_app:
     assert not dead.running
     assert "ended by itself" in str(dead)
     assert run.outcome == "succeeded"
+
+
+def mail_to(broken: dict[str, Exception]) -> Any:
+    def send(user: str, *, idempotency_key: str = "") -> str:
+        if user in broken:
+            raise broken[user]
+        return user
+
+    return send
+
+
+def test_a_run_whose_loop_left_an_item_unknown_waits_for_a_word_on_it(app: App) -> None:
+    """P5, P7: the rest is done, and the run's state says that this is not."""
+    broken: dict[str, Exception] = {"b": TimeoutError("read timed out")}
+
+    @app.job()
+    def nightly(run: Run) -> int:
+        return run.each("abc", mail_to(broken), key=str).seen
+
+    app.start()
+    answer = nightly.using(key="7").enqueue()
+    waiting = until_state(app, answer.run_id, "unknown")
+    app.effects.resolve("nightly/7", "b", "done")
+    ended = app.runs.wait(answer.run_id, timeout=20)
+    app.stop()
+
+    assert "0 of 3 items set aside, 1 unknown: b: unknown" in (waiting.error or "")
+    assert (ended.outcome, ended.result, ended.attempt) == ("succeeded", 3, 2)
+
+
+def test_a_run_whose_loop_set_items_aside_has_failed_and_names_them(app: App) -> None:
+    """P7: no success, and no second try of its own; a retry by hand calls what is left."""
+    broken: dict[str, Exception] = {"b": NotSent("no route")}
+
+    @app.job()
+    async def nightly(run: AsyncRun) -> int:
+        return (await run.each("abc", mail_to(broken), key=str)).skipped
+
+    app.start()
+    answer = nightly.using(key="7").enqueue()
+    failed = app.runs.wait(answer.run_id, timeout=20)
+    broken.clear()
+    app.runs.retry(answer.run_id)
+    ended = app.runs.wait(answer.run_id, timeout=20)
+    app.stop()
+
+    assert (failed.outcome, failed.attempt) == ("failed", 1)
+    assert "1 of 3 items set aside, 0 unknown: b: error, NotSent: no route" in (failed.error or "")
+    assert (ended.outcome, ended.result) == ("succeeded", 2)
+
+
+def test_a_run_whose_items_the_policy_settles_comes_back_for_them(app: App) -> None:
+    """P5: with the provider's key the next attempt tells the two apart."""
+    broken: dict[str, Exception] = {"b": TimeoutError("read timed out")}
+
+    @app.job(retry=Retry(attempts=3, base="10ms"))
+    def nightly(run: Run) -> int:
+        keyed: dict[str, Any] = {"pass_key_as": "idempotency_key", "provider_keeps": "24h"}
+        result = run.each("abc", mail_to(broken), key=str, if_unknown="repeat", **keyed)
+        broken.clear()
+        return result.done
+
+    app.start()
+    ended = app.runs.wait(nightly.enqueue().run_id, timeout=20)
+    app.stop()
+
+    assert (ended.outcome, ended.result, ended.attempt) == ("succeeded", 1, 2)

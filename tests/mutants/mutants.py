@@ -6,6 +6,7 @@ made in a copy of the package; the tests named beside it run against that copy a
 
 from __future__ import annotations
 
+from tests.mutants.effects import EFFECTS
 from tests.mutants.guarded import GUARDED
 from tests.mutants.locks import LOCKS
 from tests.mutants.mutant import Mutant
@@ -15,6 +16,7 @@ _POSTGRES = "tests/stores/test_conformance_postgres.py"
 _WAITS = "tests/stores/test_conformance_postgres_waits.py"
 
 MUTANTS = (
+    *EFFECTS,
     *GUARDED,
     *LOCKS,
     *OVERLAPS,

@@ -40,6 +40,12 @@ MUTANTS = [
     ("effect_reclaim", "AND token = :held"),
     ("effect_record", "AND token = :token"),
     ("effect_release", "AND token = :token"),
+    ("effect_claim_many_in_run", "AND r.token = :token"),
+    ("effect_record_many", "AND l.token = given.value ->> 'token'"),
+    (
+        "effect_release_many",
+        "AND (key, token) IN (SELECT value ->> 'key', value ->> 'token' FROM json_each(:entries))",
+    ),
     ("ledger_purge", "AND kept_until < :now"),
     (
         "ledger_purge",

@@ -8,7 +8,7 @@ after somebody has reclaimed it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -122,6 +122,29 @@ def claim_in_run(claim: Claim, entry: NewEntry, *, now: int | None = None) -> Co
     return Command("effect_claim_in_run", parameters, _token)
 
 
+def claim_many_in_run(
+    claim: Claim,
+    scope: str,
+    entries: Mapping[str, str],
+    *,
+    owner: str,
+    now: int | None = None,
+) -> Command[dict[str, Token]]:
+    """Claim many effects of one scope for an attempt: ``entries`` are keys with fingerprints.
+
+    Answers with what was claimed. A key that is missing has an entry, or the attempt is superseded.
+    """
+    batch = [{"key": key, "fingerprint": content} for key, content in sorted(entries.items())]
+    parameters: Parameters = {
+        **asdict(claim),
+        "scope": scope,
+        "owner": owner,
+        "entries": as_json(batch),
+        "now": now,
+    }
+    return Command("effect_claim_many_in_run", parameters, _tokens)
+
+
 def reclaim(
     entry: NewEntry, *, held: Token, run: Claim | None = None, now: int | None = None
 ) -> Command[Token | None]:
@@ -170,6 +193,35 @@ def record(
     return Command("effect_record", parameters, found, repeatable=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An outcome to record under ``token``, its claim's own."""
+
+    key: str
+    token: Token
+    state: EntryState
+    result: str | None = None
+    error: str | None = None
+
+
+def record_many(
+    scope: str, records: Sequence[Record], *, keep: int, now: int | None = None
+) -> Command[frozenset[str]]:
+    """Record outcomes of one scope, each as :func:`record` does; answers with the keys accepted."""
+    batch = [asdict(one) for one in records]
+    parameters: Parameters = {"scope": scope, "entries": as_json(batch), "keep": keep, "now": now}
+    return Command("effect_record_many", parameters, _keys, repeatable=True)
+
+
+def release_many(
+    scope: str, tokens: Mapping[str, Token], *, now: int | None = None
+) -> Command[frozenset[str]]:
+    """Remove claims whose calls were certainly not sent; answers with the keys released."""
+    batch = [{"key": key, "token": token} for key, token in tokens.items()]
+    parameters: Parameters = {"scope": scope, "entries": as_json(batch), "now": now}
+    return Command("effect_release_many", parameters, _keys, repeatable=True)
+
+
 def release(scope: str, key: str, *, token: Token, now: int | None = None) -> Command[bool]:
     """Remove a claim whose call was certainly not sent. False: somebody has reclaimed it."""
     parameters: Parameters = {"scope": scope, "key": key, "token": token, "now": now}
@@ -199,6 +251,10 @@ def _keys(rows: Sequence[Row]) -> frozenset[str]:
 
 def _token(rows: Sequence[Row]) -> Token | None:
     return Token(rows[0][0]) if rows else None
+
+
+def _tokens(rows: Sequence[Row]) -> dict[str, Token]:
+    return {key: Token(token) for key, token in rows}
 
 
 def _entries(rows: Sequence[Row]) -> tuple[Entry, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from onejob.core.each import EachResult
 from onejob.core.retry import Retry
 from onejob.core.run import ClaimedRun
 from onejob.core.time import Span
@@ -15,7 +16,16 @@ from onejob.runtime.membership import Membership
 class Attempt:
     """A claimed run under this replica's lease. Safe to ask from the handler's thread."""
 
-    __slots__ = ("_clock", "_revoked", "_timeout_at", "claim", "membership", "run", "settled")
+    __slots__ = (
+        "_clock",
+        "_revoked",
+        "_timeout_at",
+        "claim",
+        "left",
+        "membership",
+        "run",
+        "settled",
+    )
 
     def __init__(self, run: ClaimedRun, membership: Membership, clock: Clock) -> None:
         self.run, self.membership, self._clock = run, membership, clock
@@ -24,6 +34,8 @@ class Attempt:
         self._revoked = ""
         #: True once the handler has completed the run itself, in a transaction of its own.
         self.settled = False
+        #: What loops over many items have set aside.
+        self.left: list[EachResult] = []
         self._timeout_at: int | None = None
 
     def begin(self, timeout: Span | None) -> None:

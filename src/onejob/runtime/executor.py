@@ -17,6 +17,7 @@ from random import Random
 
 from onejob.core.capacity import Capacity
 from onejob.core.disclosure import allowed
+from onejob.core.each import ComeBack, Fail, WaitForWord, ending
 from onejob.core.retry import (
     MAX_INTERRUPTIONS,
     Cancel,
@@ -35,9 +36,10 @@ from onejob.core.run import (
     RunId,
     Settlement,
     error_text,
+    storable,
 )
 from onejob.core.time import SECOND, Instant
-from onejob.errors import EffectUnknown, LeaseLost, UsageError
+from onejob.errors import EffectUnknown, ItemsSetAside, LeaseLost, UsageError
 from onejob.runtime.attempt import Attempt, Executable
 from onejob.runtime.clock import Clock
 from onejob.runtime.events import Events, log
@@ -209,11 +211,25 @@ class Executor:
             return End(Outcome.CANCELLED, error=error_text(cancel))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the handler's edge
             return self._failure(attempt, executable, error)
+        if attempt.left and (settlement := self._unfinished(attempt, executable)) is not None:
+            return settlement
         try:
             return End(Outcome.SUCCEEDED, result=executable.result(value))
         except UsageError as error:
             # Its effects have happened: trying again would repeat them for the sake of a result.
             return End(Outcome.FAILED, error=error_text(error))
+
+    def _unfinished(self, attempt: Attempt, executable: Executable) -> Settlement | None:
+        """Say of a handler that returned what its loops set aside: that is no success."""
+        match ending(attempt.left):
+            case WaitForWord(scope, key, why):
+                return LeaveUnknown(storable(why), scope, key)
+            case ComeBack(why):
+                return self._failure(attempt, executable, ItemsSetAside(why))
+            case Fail(why):
+                return End(Outcome.FAILED, error=storable(why))
+            case None:
+                return None
 
     async def _call(self, attempt: Attempt, executable: Executable) -> object:
         if executable.is_async:

@@ -76,6 +76,27 @@ def effect_claim_in_run(
     return rows
 
 
+def effect_claim_many_in_run(
+    tables: Tables,
+    now: int,
+    *,
+    id: int,
+    token: int,
+    replica: str,
+    scope: str,
+    owner: str,
+    entries: str,
+) -> Rows:
+    """Claim many for an attempt, in key order; what is there already is left out."""
+    claimed: list[tuple[object, ...]] = []
+    for given in sorted(json.loads(entries), key=lambda given: given["key"].encode()):
+        rows = effect_claim_in_run(
+            tables, now, id=id, token=token, replica=replica, scope=scope, owner=owner, **given
+        )
+        claimed += [(given["key"], *row) for row in rows]
+    return claimed
+
+
 def effect_reclaim(
     tables: Tables,
     now: int,
@@ -125,6 +146,14 @@ def effect_record(
     return [(key,)]
 
 
+def effect_record_many(tables: Tables, now: int, *, scope: str, entries: str, keep: int) -> Rows:
+    """Record many, each under its own claim's token."""
+    recorded: list[tuple[object, ...]] = []
+    for given in json.loads(entries):
+        recorded += effect_record(tables, now, scope=scope, keep=keep, **given)
+    return recorded
+
+
 def effect_release(tables: Tables, now: int, *, scope: str, key: str, token: int) -> Rows:
     """Remove an open claim whose call was not sent."""
     entry = _open_under(tables, scope, key, token)
@@ -133,6 +162,14 @@ def effect_release(tables: Tables, now: int, *, scope: str, key: str, token: int
     del tables.ledger["effect", scope, key]
     _wake(tables, now, entry)
     return [(key,)]
+
+
+def effect_release_many(tables: Tables, now: int, *, scope: str, entries: str) -> Rows:
+    """Remove many, each under its own claim's token."""
+    released: list[tuple[object, ...]] = []
+    for given in json.loads(entries):
+        released += effect_release(tables, now, scope=scope, **given)
+    return released
 
 
 def effect_read(tables: Tables, now: int, *, scope: str, keys: str) -> Rows:

@@ -23,6 +23,8 @@ DRAW_A_TOKEN = {
     "inbox_claim",
     "inbox_take_over",
 }
+#: Commands that answer with a token for each key.
+DRAW_TOKENS = {"effect_claim_many_in_run"}
 #: Commands that answer with the bare ids of runs.
 LIST_RUNS = {"run_cancel", "run_cancels"}
 #: Commands that promise no order of their rows.
@@ -50,6 +52,8 @@ class Names:
         """Return an answer in which every drawn number has its name."""
         if command.name in DRAW_A_TOKEN:
             return self._named("token", answer)
+        if command.name in DRAW_TOKENS:
+            return {key: self._named("token", answer[key]) for key in sorted(answer)}
         if command.name in LIST_RUNS and isinstance(answer, tuple):
             return [self._named("run", id) for id in answer]
         if command.name in IN_NO_ORDER:

@@ -65,6 +65,9 @@ GUARDED: dict[str, Guarded] = {
     "progress": lambda claim, held: runs.progress(claim, "half"),
     "first": lambda claim, held: ledger.first_in_run(claim, "mail/k", "s", keep=KEEP, now=NOW),
     "claim": lambda claim, held: ledger.claim_in_run(claim, CHARGE, now=NOW),
+    "claim many": lambda claim, held: ledger.claim_many_in_run(
+        claim, "mail/k", {"a": "", "b": ""}, owner="owner", now=NOW
+    ),
     "reclaim": lambda claim, held: ledger.reclaim(OPEN, held=held, run=claim, now=NOW),
 }
 MISSES = ["older token", "other replica", "other run", "not running", "ended"]

@@ -7,12 +7,13 @@ so the choice does too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from onejob.commands import inbox, ledger, overlap, replicas, runs, schedules, views
 from onejob.commands.command import Command
-from onejob.commands.ledger import NewEntry
+from onejob.commands.ledger import NewEntry, Record
 from onejob.commands.replicas import NewReplica
 from onejob.commands.runs import NewRun
 from onejob.core.effect import EntryState
@@ -25,6 +26,7 @@ from onejob.core.run import (
     Park,
     ReplicaId,
     Settlement,
+    Token,
 )
 from onejob.core.time import DAY, HOUR, SECOND
 from onejob.core.watermark import Probe, full_probes
@@ -251,8 +253,29 @@ class Program(ScheduleChoices):
             ]
             return asked[number % len(asked)]
 
+        keys, numbers = self._some(EFFECTS), [self._number(MANY) for _ in range(3)]
+        content = dict.fromkeys(keys, new.fingerprint)
+
+        def claim_many(world: World) -> Command[Any]:
+            own = world.claimed(number).scope if world.claims else scope
+            claim = world.claim(number)
+            return ledger.claim_many_in_run(claim, own, content, owner=owner, now=now)
+
+        def record_many(world: World) -> Command[Any]:
+            at, tokens = _entries_of_one_scope(world, numbers)
+            records = [Record(of, token, state, result, error) for of, token in tokens.items()]
+            return ledger.record_many(at, records, keep=keep, now=now)
+
+        def release_many(world: World) -> Command[Any]:
+            at, tokens = _entries_of_one_scope(world, numbers)
+            return ledger.release_many(at, tokens, now=now)
+
         questions: list[Ask] = [
             of_a_message,
+            claim_many,
+            claim_many,
+            record_many,
+            release_many,
             reclaim,
             record,
             record,
@@ -289,3 +312,10 @@ class Program(ScheduleChoices):
 
     def _held_by(self, replica: ReplicaId) -> Ask:
         return lambda world: runs.held(replica)
+
+
+def _entries_of_one_scope(world: World, numbers: Sequence[int]) -> tuple[str, dict[str, Token]]:
+    """Return a scope with some of the effect claims received in it so far, one for a key."""
+    scope, *_ = world.entry(numbers[0])
+    entries = [world.entry(number) for number in numbers]
+    return scope, {key: token for at, key, token in entries if at == scope}

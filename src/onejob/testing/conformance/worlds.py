@@ -10,7 +10,7 @@ from onejob.commands.claims import LedgerClaim, Won
 from onejob.commands.command import Command
 from onejob.commands.schedules import Schedule, Ticked
 from onejob.core.run import Claim, ClaimedRun, ReplicaId, RunId, Token
-from onejob.testing.conformance.answers import DRAW_A_TOKEN, Names
+from onejob.testing.conformance.answers import DRAW_A_TOKEN, DRAW_TOKENS, Names
 from onejob.testing.conformance.given import Run
 
 #: Stands in while nothing has been claimed: no store ever draws these numbers.
@@ -80,5 +80,8 @@ class World:
                 self.holders.append(answer.claim)
             case "schedule_read" | "schedule_due":
                 self.schedules |= {schedule.name: schedule for schedule in answer.schedules}
+            case name if name in DRAW_TOKENS:
+                scope = str(parameters["scope"])
+                self.entries += [(scope, key, answer[key]) for key in sorted(answer)]
             case name if name in DRAW_A_TOKEN and answer:
                 self.entries.append((str(parameters["scope"]), str(parameters["key"]), answer))

@@ -57,6 +57,27 @@ SELECT 'effect', :scope, :key, 'claimed', nextval('{schema}token'), :owner, held
     ON CONFLICT (kind, scope, key) DO NOTHING
 RETURNING token
 
+-- name: effect_claim_many_in_run
+-- As effect_claim_in_run for many keys of one scope, in key order, so that two batches with the
+-- same keys cannot deadlock. A key that is there already is left out.
+WITH held AS MATERIALIZED (
+  SELECT id
+    FROM {schema}run
+   WHERE id = :id
+     AND token = :token
+     AND replica = :replica
+     AND state = 'running'
+     FOR NO KEY UPDATE
+)
+INSERT INTO {schema}ledger (kind, scope, key, state, token, owner, run_id, claimed, fingerprint)
+SELECT 'effect', :scope, given.key, 'claimed', nextval('{schema}token'), :owner, held.id, {now},
+       given.fingerprint
+  FROM held
+ CROSS JOIN jsonb_to_recordset(CAST(:entries AS jsonb)) AS given(key text, fingerprint text)
+ ORDER BY given.key
+    ON CONFLICT (kind, scope, key) DO NOTHING
+RETURNING key, token
+
 -- name: effect_reclaim
 -- From exactly the claim that was read, with a fresh token drawn in SET.
 WITH held AS MATERIALIZED (
@@ -113,6 +134,50 @@ WITH recorded AS (
 )
 SELECT key FROM recorded
 
+-- name: effect_record_many
+-- As effect_record for many entries of one scope: each under its own claim's token, in key order.
+-- Each entry is one descent of the index: with the scope as a constant, a planner that has not yet
+-- heard how many entries a scope has walks through all of them for each batch.
+WITH given AS MATERIALIZED (
+  SELECT CAST(:scope AS text) AS scope, batch.*
+    FROM jsonb_to_recordset(CAST(:entries AS jsonb))
+      AS batch(key text, token bigint, state text, result text, error text)
+   ORDER BY batch.key
+), locked AS MATERIALIZED (
+  SELECT given.*
+    FROM given
+   CROSS JOIN LATERAL (
+          SELECT l.key
+            FROM {schema}ledger AS l
+           WHERE l.kind = 'effect'
+             AND l.scope = given.scope
+             AND l.key = given.key
+             AND l.token = given.token
+             FOR NO KEY UPDATE) AS held
+), recorded AS (
+  UPDATE {schema}ledger AS l
+     SET state = locked.state,
+         result = locked.result,
+         error = locked.error,
+         kept_until = CASE WHEN locked.state IN ('done', 'failed')
+                           THEN {now} + CAST(:keep AS bigint) ELSE 0 END
+    FROM locked
+   WHERE l.kind = 'effect'
+     AND l.scope = locked.scope
+     AND l.key = locked.key
+     AND l.token = locked.token
+  RETURNING l.key, l.run_id, l.state
+), woken AS (
+  UPDATE {schema}run AS r
+     SET state = 'scheduled',
+         due = GREATEST(r.due, {now})
+   WHERE r.id = ANY (ARRAY(SELECT run_id FROM recorded
+                            WHERE run_id > 0 AND state IN ('done', 'failed')))
+     AND r.state = 'unknown'
+     AND NOT (r.on_loss = 'unknown' AND r.deaths > 0)
+)
+SELECT key FROM recorded
+
 -- name: effect_release
 WITH released AS (
   DELETE FROM {schema}ledger
@@ -134,13 +199,54 @@ WITH released AS (
 )
 SELECT key FROM released
 
+-- name: effect_release_many
+-- As effect_release for many entries of one scope.
+WITH given AS MATERIALIZED (
+  SELECT CAST(:scope AS text) AS scope, batch.*
+    FROM jsonb_to_recordset(CAST(:entries AS jsonb)) AS batch(key text, token bigint)
+   ORDER BY batch.key
+), locked AS MATERIALIZED (
+  SELECT given.*
+    FROM given
+   CROSS JOIN LATERAL (
+          SELECT l.key
+            FROM {schema}ledger AS l
+           WHERE l.kind = 'effect'
+             AND l.scope = given.scope
+             AND l.key = given.key
+             AND l.token = given.token
+             FOR UPDATE) AS held
+), released AS (
+  DELETE FROM {schema}ledger AS l
+   USING locked
+   WHERE l.kind = 'effect'
+     AND l.scope = locked.scope
+     AND l.key = locked.key
+     AND l.token = locked.token
+     AND l.state IN ('claimed', 'unknown')
+  RETURNING l.key, l.run_id
+), woken AS (
+  UPDATE {schema}run AS r
+     SET state = 'scheduled',
+         due = GREATEST(r.due, {now})
+   WHERE r.id = ANY (ARRAY(SELECT run_id FROM released WHERE run_id > 0))
+     AND r.state = 'unknown'
+     AND NOT (r.on_loss = 'unknown' AND r.deaths > 0)
+)
+SELECT key FROM released
+
 -- name: effect_read
-SELECT scope, key, state, token, owner, run_id, claimed, claim_until, fingerprint, result, error,
-       attempt, {now}
-  FROM {schema}ledger
- WHERE kind = 'effect'
-   AND scope = :scope
-   AND key IN (SELECT jsonb_array_elements_text(CAST(:keys AS jsonb)))
+-- One descent of the index for each key, whatever the planner believes of the scope's size.
+SELECT found.*
+  FROM jsonb_array_elements_text(CAST(:keys AS jsonb)) AS wanted(key)
+ CROSS JOIN LATERAL (
+        SELECT scope, key, state, token, owner, run_id, claimed, claim_until, fingerprint, result,
+               error, attempt, {now}
+          FROM {schema}ledger
+         WHERE kind = 'effect'
+           AND scope = :scope
+           AND key = wanted.key
+         LIMIT 1) AS found
 
 -- name: effect_unsettled
 SELECT scope, key, state, token, owner, run_id, claimed, claim_until, fingerprint, result, error,

@@ -54,6 +54,30 @@ UPDATE {schema}counter
  WHERE name = 'token'
    AND changes() > 0
 
+-- name: effect_claim_many_in_run
+-- why: tokens from the counter row; the write lock stands for the row lock. A key that is there
+-- already is left out before tokens are counted, so that they follow each other
+-- answer
+INSERT INTO {schema}ledger (kind, scope, key, state, token, owner, run_id, claimed, fingerprint)
+SELECT 'effect', :scope, given.value ->> 'key', 'claimed',
+       (SELECT value FROM {schema}counter WHERE name = 'token')
+         + row_number() OVER (ORDER BY given.value ->> 'key'),
+       :owner, r.id, {now}, given.value ->> 'fingerprint'
+  FROM json_each(:entries) AS given
+  JOIN {schema}run AS r
+    ON r.id = :id
+   AND r.token = :token
+   AND r.replica = :replica
+   AND r.state = 'running'
+ WHERE NOT EXISTS (SELECT 1 FROM {schema}ledger
+                    WHERE kind = 'effect' AND scope = :scope AND key = given.value ->> 'key')
+RETURNING key, token
+-- then
+UPDATE {schema}counter
+   SET value = value + changes()
+ WHERE name = 'token'
+   AND changes() > 0
+
 -- name: effect_reclaim
 -- why: tokens from the counter row
 -- answer
@@ -103,6 +127,44 @@ UPDATE {schema}run
               WHERE kind = 'effect' AND scope = :scope AND key = :key AND token = :token
                 AND run_id > 0)
 
+-- name: effect_record_many
+-- why: no data-modifying CTEs. As an upsert, in which CROSS JOIN keeps the order of the loops: one
+-- descent of the index for each entry given, where an UPDATE would walk through all of its scope
+-- answer
+INSERT INTO {schema}ledger (kind, scope, key, state, token, owner, claimed, result, error,
+                            kept_until)
+SELECT l.kind, l.scope, l.key, given.value ->> 'state', l.token, l.owner, l.claimed,
+       given.value ->> 'result', given.value ->> 'error',
+       CASE WHEN given.value ->> 'state' IN ('done', 'failed') THEN {now} + :keep ELSE 0 END
+  FROM json_each(:entries) AS given
+ CROSS JOIN {schema}ledger AS l
+    ON l.kind = 'effect'
+   AND l.scope = :scope
+   AND l.key = given.value ->> 'key'
+   AND l.token = given.value ->> 'token'
+ WHERE true
+    ON CONFLICT (kind, scope, key) DO UPDATE
+   SET state = excluded.state,
+       result = excluded.result,
+       error = excluded.error,
+       kept_until = excluded.kept_until
+RETURNING key
+-- then
+UPDATE {schema}run
+   SET state = 'scheduled',
+       due = max(due, {now})
+ WHERE state = 'unknown'
+   AND NOT (on_loss = 'unknown' AND deaths > 0)
+   AND id IN (SELECT l.run_id
+                FROM json_each(:entries) AS given
+               CROSS JOIN {schema}ledger AS l
+                  ON l.kind = 'effect'
+                 AND l.scope = :scope
+                 AND l.key = given.value ->> 'key'
+                 AND l.token = given.value ->> 'token'
+               WHERE given.value ->> 'state' IN ('done', 'failed')
+                 AND l.run_id > 0)
+
 -- name: effect_release
 -- why: no data-modifying CTEs; the run is woken first, while the entry still names it
 UPDATE {schema}run
@@ -121,6 +183,32 @@ DELETE FROM {schema}ledger
    AND key = :key
    AND token = :token
    AND state IN ('claimed', 'unknown')
+RETURNING key
+
+-- name: effect_release_many
+-- why: no data-modifying CTEs; runs are woken first, while the entries still name them
+UPDATE {schema}run
+   SET state = 'scheduled',
+       due = max(due, {now})
+ WHERE state = 'unknown'
+   AND NOT (on_loss = 'unknown' AND deaths > 0)
+   AND id IN (SELECT l.run_id
+                FROM json_each(:entries) AS given
+               CROSS JOIN {schema}ledger AS l
+                  ON l.kind = 'effect'
+                 AND l.scope = :scope
+                 AND l.key = given.value ->> 'key'
+                 AND l.token = given.value ->> 'token'
+               WHERE l.state IN ('claimed', 'unknown')
+                 AND l.run_id > 0)
+-- then
+-- answer
+DELETE FROM {schema}ledger
+ WHERE kind = 'effect'
+   AND scope = :scope
+   AND state IN ('claimed', 'unknown')
+   AND key IN (SELECT value ->> 'key' FROM json_each(:entries))
+   AND (key, token) IN (SELECT value ->> 'key', value ->> 'token' FROM json_each(:entries))
 RETURNING key
 
 -- name: effect_read
