@@ -13,7 +13,8 @@ from onejob.core.retry import OnLoss, Retry
 from onejob.core.schedule import Timing
 from onejob.core.time import Duration
 from onejob.errors import UsageError
-from onejob.job import Handler, Job, JobDecorator, JobOptions, check_job_name
+from onejob.handler import Handler
+from onejob.job import Job, JobDecorator, JobOptions, check_job_name
 from onejob.runtime.settings import Declared, Target
 from onejob.schedule import (
     CatchUpOption,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import update_wrapper
@@ -28,10 +27,10 @@ from onejob.core.payload import Signature, fingerprint
 from onejob.core.retry import OnLoss, Retry
 from onejob.core.time import LATEST, SECOND, Duration, Span, duration, instant
 from onejob.errors import UsageError
-from onejob.heartbeat import Heartbeat, check_heartbeat
+from onejob.handler import Handler
+from onejob.heartbeat import check_heartbeat
 from onejob.queue import Enqueued, enqueue, enqueue_alike, enqueue_one
-from onejob.run import AsyncRun, Run, entered
-from onejob.runtime.attempt import Attempt
+from onejob.run import AsyncRun, Run
 from onejob.runtime.settings import Target
 from onejob.services import Services
 from onejob.steps import Steps, acarry, carry
@@ -341,63 +340,3 @@ class JobDecorator(Protocol):
     def __call__(self, function: Callable[..., Any], /) -> Job[..., ..., Any]:
         """Make the function a job."""
         ...
-
-
-class Handler:
-    """A job as the runtime executes it: arguments decoded, its run at hand."""
-
-    def __init__(
-        self, job: Job[Any, Any, Any], services: Services, zones: Mapping[str, ZoneInfo]
-    ) -> None:
-        self.name, self.is_async = job.name, job.signature.is_async
-        self.retry = job.options.retry
-        self.log_fields = tuple(job.options.log_fields)
-        timeout = job.options.timeout
-        self.timeout = None if timeout is None else duration(timeout, what="timeout")
-        self._job, self._services, self._zones = job, services, zones
-        url = job.options.heartbeat
-        self._heartbeat = None if url is None else Heartbeat(check_heartbeat(url), services.events)
-
-    def invoke(self, attempt: Attempt) -> Any:
-        """Call the function with its decoded arguments; an async one returns its awaitable."""
-        return self._awaited(attempt) if self.is_async else self._called(attempt)
-
-    def result(self, value: object) -> str | None:
-        """Encode what the function returned. UsageError: it can't be stored."""
-        return self._job.signature.encode_result(value)
-
-    def _called(self, attempt: Attempt) -> Any:
-        run, args, kwargs = self._prepared(attempt, Run)
-        with self._services.handling(), self._beating(attempt), entered(run):
-            return self._job.function(*args, **kwargs)
-
-    def _awaited(self, attempt: Attempt) -> Coroutine[Any, Any, Any]:
-        async def awaited() -> Any:
-            run, args, kwargs = self._prepared(attempt, AsyncRun)
-            async with self._services.ahandling():
-                with self._beating(attempt), entered(run):
-                    return await self._job.function(*args, **kwargs)
-
-        return awaited()
-
-    @contextmanager
-    def _beating(self, attempt: Attempt) -> Iterator[None]:
-        """Tell the job's monitor, if it has one, that this attempt begins, and that it completed.
-
-        Where it ends otherwise, the monitor hears once that is written down.
-        """
-        if self._heartbeat is not None:
-            self._heartbeat.begun(attempt.run.id)
-        yield
-        if self._heartbeat is not None and attempt.settled:
-            self._heartbeat.completed(attempt.run.id)
-
-    def _prepared(
-        self, attempt: Attempt, colour: type[Run] | type[AsyncRun]
-    ) -> tuple[Run | AsyncRun, tuple[Any, ...], dict[str, Any]]:
-        signature = self._job.signature
-        bound = signature.decode(attempt.run.args)
-        tz = self._zones.get(attempt.run.schedule, ZoneInfo("UTC"))
-        run = colour(attempt, self._services, args=bound, tz=tz)
-        args, kwargs = signature.spread(bound)
-        return run, ((run, *args) if signature.takes_run else args), kwargs
