@@ -192,9 +192,9 @@ class Job(Generic[C, P, R]):
             within=within,
         )
 
-    def new_run(self, args: Mapping[str, Any]) -> NewRun:
+    def new_run(self, key: str, args: Mapping[str, Any]) -> NewRun:
         """Return the run that these arguments would make; UsageError for what it cannot take."""
-        return self.using()._run((), args)
+        return self.using(key=key)._run((), args)
 
     def handler(self, services: Services, zones: Mapping[str, ZoneInfo]) -> Handler:
         """Return this job as a replica executes it."""

@@ -244,8 +244,8 @@ class Inbox:
                 "least the inbox's time."
             )
         key = check_name(f"{self.name}/{message_id}", what="inbox name and message id together")
-        made = job.new_run({} if args is None else args)
-        return replace(made, key=key, keyed=True, kind=Kind.MESSAGE)
+        made = job.new_run(key, {} if args is None else args)
+        return replace(made, kind=Kind.MESSAGE)
 
     def _unknown(self, limit: int) -> Steps[list[MessageInfo]]:
         check_count(limit, what="limit", most=LISTED_MAX)
