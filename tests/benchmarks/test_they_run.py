@@ -40,7 +40,14 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("name", FIGURES)
+#: Those that wait more than they work: they run in ``make soak``.
+LONG = {"contention", "memory", "pickup", "renewals", "schedules", "takeover", "ticks"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.soak) if name in LONG else name for name in FIGURES],
+)
 def test_a_benchmark_runs_and_finds_its_figures(name: str, postgres_url: str) -> None:
     environment = {**os.environ, "ONEJOB_TEST_POSTGRES": postgres_url}
 

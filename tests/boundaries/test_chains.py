@@ -36,7 +36,8 @@ def test_a_process_killed_in_a_chain_loses_and_doubles_no_successor(
     boundaries = [
         Boundary(command, phase, occurrence)
         for command, occurrence in BOUNDARIES.items()
-        for phase in (telling(dialect) if command == "transaction" else phases(dialect, command))
+        for phase in telling(dialect)
+        if command == "transaction" or phase in phases(dialect, command)
     ]
     places = [make(dialect) for _ in boundaries]
 

@@ -152,7 +152,7 @@ def test_a_job_that_repeats_its_effects_is_found(tmp_path: Path) -> None:
 def test_effects_in_the_run_s_own_transaction_hold(tmp_path: Path) -> None:
     effects = ("--effects-sql", "SELECT name FROM mail", "--url", "sqlite:///onejob-prove.db")
 
-    done = prove_job(tmp_path, *effects, "--budget", "8s", "shop:app", "once")
+    done = prove_job(tmp_path, *effects, "--budget", "5s", "shop:app", "once")
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "held: nothing was lost or doubled in " in done.stdout

@@ -42,7 +42,7 @@ def test_a_lock_alone_is_enough_as_long_as_nothing_stands_still() -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
+    "seed", [1, pytest.param(2, marks=pytest.mark.soak), pytest.param(3, marks=pytest.mark.soak)]
 )
 def test_onejob_sends_each_email_once_though_one_is_killed_and_one_frozen(seed: int) -> None:
     result = played("onejob", seed=seed)

@@ -16,7 +16,7 @@ pytest.importorskip(
 PROGRAM = "django_celery_beat_program"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_three_unguarded_beats_on_one_database_send_each_tick_three_times(
     app: App, sqlite_url: str, tmp_path: Path
 ) -> None:

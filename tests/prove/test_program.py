@@ -137,10 +137,10 @@ def test_a_lock_that_expires_is_found_by_a_freeze(tmp_path: Path) -> None:
     ids=["lock and look-up", "unique key"],
 )
 def test_a_safe_job_holds(tmp_path: Path, body: str, more: dict[str, object]) -> None:
-    found = tried(tmp_path, body, budget=12.0, **more)
+    found = tried(tmp_path, body, budget=6.0, **more)
 
     assert found.verdict is Verdict.HELD, found.worst
-    assert len(found.plays) > 10
+    assert len(found.plays) > 3
     assert found.worst is None
 
 
