@@ -41,7 +41,19 @@ pytestmark = [
 
 
 #: Those that wait more than they work: they run in ``make soak``.
-LONG = {"contention", "memory", "pickup", "renewals", "schedules", "takeover", "ticks"}
+LONG = {
+    "contention",
+    "drain",
+    "enqueue",
+    "fenced",
+    "idle",
+    "memory",
+    "pickup",
+    "renewals",
+    "schedules",
+    "takeover",
+    "ticks",
+}
 
 
 @pytest.mark.parametrize(
