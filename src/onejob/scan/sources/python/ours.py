@@ -20,6 +20,8 @@ from onejob.scan.sources.python.scheduling import target_name
 #: The name under which a file states an App of its own.
 SETTING = "onejob.app"
 _APP = ("onejob.App", "onejob.app.App")
+#: An App that nobody's code makes: a Django project's, from its settings.
+_PROJECT_S_APP = "onejob.django.app"
 _TICK = "makes one run of each fire time, under a unique key in onejob's store"
 _DATA = "is one row in onejob's store, and makes one run of each fire time"
 _GUARD = "claims each tick in onejob's store before it fires"
@@ -53,6 +55,8 @@ def find(module: Module) -> Iterator[Fact]:
 def app_of(module: Module, node: ast.expr) -> str | None:
     """Return "" for an App, the dotted name of what may be one, None for what is none."""
     made = module.maker(node)
+    if made == _PROJECT_S_APP:
+        return ""
     if made in _APP:
         call = module.value(node)
         url = argument(call, 0, "url") if isinstance(call, ast.Call) else None
