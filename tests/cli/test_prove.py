@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,40 @@ def test_a_program_that_is_not_there_exits_2(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert "can't be started" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_ends_it_ends_every_copy(tmp_path: Path, number: signal.Signals) -> None:
+    """They have sessions of their own, which no Ctrl-C reaches."""
+    home, pids = tmp_path / "home", tmp_path / "pids"
+    home.mkdir()
+    safe = "touch effects; grep -qx a effects || echo a >>effects"
+    (home / "job.sh").write_text(f"echo $$ >>{pids}\n{safe}\nsleep 3\n")
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "onejob",
+            "prove",
+            "--effects-file",
+            "effects",
+            "--",
+            "sh",
+            "job.sh",
+        ],
+        cwd=home,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    end = time.monotonic() + 60
+    while len(pids.read_text().split() if pids.exists() else []) < 4:  # two are the yardstick
+        assert time.monotonic() < end, "no play began"
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(number)
+
+    assert process.wait(30) == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
+    assert [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}").exists()] == []
 
 
 SHOP = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 import time
 from collections import Counter
@@ -12,7 +13,8 @@ import pytest
 
 from onejob.errors import UsageError
 from onejob.prove.program import faults
-from onejob.prove.program.effects import FromCommand, InDatabase, InFile, Unreadable
+from onejob.prove.program import search as search_module
+from onejob.prove.program.effects import Busy, FromCommand, InDatabase, InFile, Unreadable
 from onejob.prove.program.faults import Kind, Plan, Point, Strike
 from onejob.prove.program.judge import Verdict
 from onejob.prove.program.search import Asked, Tried, search
@@ -253,3 +255,25 @@ def test_rows_of_postgresql_are_effects(postgres_url: str, tmp_path: Path) -> No
     assert InDatabase(postgres_url, "SELECT * FROM not_there").read(tmp_path) == Counter()
     with pytest.raises(Unreadable, match="syntax"):
         InDatabase(postgres_url, "SELEKT").read(tmp_path)
+
+
+def test_a_database_that_a_copy_holds_is_read_when_it_is_let_go(tmp_path: Path) -> None:
+    """A copy that is frozen in its commit keeps readers out: that is no end of the trial."""
+    holder = sqlite3.connect(tmp_path / "shop.db", isolation_level=None)
+    holder.execute("CREATE TABLE invoice (id TEXT)")
+    holder.execute("BEGIN EXCLUSIVE")
+    source = InDatabase("sqlite:///shop.db", "SELECT id FROM invoice")
+
+    with pytest.raises(Busy):
+        source.read(tmp_path)
+    holder.execute("ROLLBACK")
+    holder.close()
+
+    assert source.read(tmp_path) == Counter()
+
+
+def test_a_reset_that_does_not_end_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_module, "RESET_SECONDS", 0.2)
+
+    with pytest.raises(UsageError, match="--reset has not ended"):
+        tried(tmp_path, NAIVE, reset="sleep 60")

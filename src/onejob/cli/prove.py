@@ -71,6 +71,7 @@ def command(
     never says "proved": it says what was tried, and shows the shortest history that broke it.
     """
     from onejob.core.time import SECOND, Span, duration
+    from onejob.demo.ending import ending_on_sigterm
     from onejob.prove.program import told
     from onejob.prove.program.judge import Verdict
     from onejob.prove.program.search import Asked, check_folder, search
@@ -96,7 +97,7 @@ def command(
         apart=not reset and effects.quick,
         only=None if replay is None else _plan(replay),
     )
-    with _bar() as progress:
+    with ending_on_sigterm(), _bar() as progress:
         tried = search(asked, progress=progress)
     report = told.document(tried, seed=seed)
     if save is not None:

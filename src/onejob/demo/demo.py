@@ -6,14 +6,13 @@ import secrets
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from types import FrameType
 
 from onejob.demo.acts import ACTS, direction
+from onejob.demo.ending import ending_on_sigterm
 from onejob.demo.patience import Stuck
 from onejob.demo.place import Place
 from onejob.demo.processes import Fleet, Replica
@@ -63,7 +62,7 @@ def play(plan: Plan, *, began: Began, ended: Ended) -> list[Result]:
     if plan.url:
         Place.at(plan.url, "checked").check()
     results = []
-    with _ending_on_sigterm(), tempfile.TemporaryDirectory(prefix="onejob-demo-") as directory:
+    with ending_on_sigterm(), tempfile.TemporaryDirectory(prefix="onejob-demo-") as directory:
         for act in plan.acts:
             result = _play(act, plan, Path(directory), began)
             results.append(result)
@@ -136,17 +135,3 @@ def _explained(error: Stuck, replicas: Sequence[Replica]) -> str:
     """Add what the replicas themselves said last."""
     words = [f"{replica.name}: {said}" for replica in replicas if (said := replica.last_words())]
     return "; ".join([str(error), *words])
-
-
-@contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
-    """Turn SIGTERM into an orderly end, so that the replicas are ended too."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -19,6 +19,11 @@ from onejob.url import parse
 #: How long a query or a command that reads effects may take.
 READING_SECONDS = 20.0
 
+#: How long a reader waits for SQLite's writer; one that is frozen in its commit goes on later.
+BUSY_SECONDS = 0.2
+
+_BOUND = "SELECT set_config('statement_timeout', %s, false)"
+
 LOOPBACK = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 
@@ -26,6 +31,12 @@ class Unreadable(OnejobError):
     """The effects could not be read, so nothing can be said."""
 
     code = "effects_unreadable"
+
+
+class Busy(Unreadable):
+    """A copy holds the database at this moment; it can be read when that one goes on, or ends."""
+
+    code = "effects_busy"
 
 
 class Effects(Protocol):
@@ -83,11 +94,15 @@ class InDatabase:
         if not path.exists():
             return Counter()
         try:
-            with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            with closing(
+                sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+            ) as connection:
                 return _rows(connection.execute(self.query).fetchall())
         except sqlite3.OperationalError as error:
             if "no such table" in str(error):
                 return Counter()
+            if "locked" in str(error):
+                raise Busy(f"--effects-sql: {error}") from error
             raise Unreadable(f"--effects-sql: {error}") from error
         except sqlite3.Error as error:
             raise Unreadable(f"--effects-sql: {error}") from error
@@ -97,6 +112,7 @@ class InDatabase:
 
         try:
             with psycopg.connect(target, connect_timeout=5, autocommit=True) as connection:
+                connection.execute(_BOUND, (f"{READING_SECONDS:.0f}s",))
                 return _rows(connection.execute(self.query.encode()).fetchall())
         except psycopg.errors.UndefinedTable:
             return Counter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from onejob.prove.program.copies import Copies, Copy, wait_until
-from onejob.prove.program.effects import Effects
+from onejob.prove.program.effects import Busy, Effects
 from onejob.prove.program.faults import Kind, Plan, Point, Strike
 from onejob.prove.program.judge import Found, judge
 
@@ -38,11 +39,17 @@ class Rules:
     """How long the fault-free run took."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What copies find in theirs beside ours."""
+    over: threading.Event = field(default_factory=threading.Event)
+    """Set when nobody waits for the play any more: it ends, and its copies with it."""
 
     @property
     def look(self) -> float:
         """Return how often effects are looked at."""
         return LOOK_SECONDS if self.effects.quick else LOOK_SECONDS_SLOW
+
+
+class Dropped(Exception):
+    """The play was given up: another one has shown enough, or the user has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,7 @@ class Play:
         self._restarts = 0
 
     def run(self, expected: Counter[str]) -> Played:
-        """Play it to its end. Whatever happens, no process of it is left."""
+        """Play it to its end; Dropped where it is given up. No process of it is left either way."""
         with self._copies:
             for _ in range(self._plan.copies):
                 self._start("starts")
@@ -95,7 +102,7 @@ class Play:
                 self._start("is started once more, as the next tick would be")
                 self._come_to_rest()
             finished = any(copy.code == 0 for copy in self._copies.all)
-            self._look()
+            self._read()
             said = self._copies.last_words()
         seconds = time.monotonic() - self._began
         found = judge(expected, self._seen, finished=finished)
@@ -185,16 +192,24 @@ class Play:
         """Wait, watching the effects and the ends meanwhile."""
 
         def looked() -> bool:
+            if self._rules.over.is_set():
+                raise Dropped
             self._look()
             return condition()
 
         return wait_until(looked, seconds=seconds, every=self._rules.look)
 
-    def _look(self) -> None:
+    def _read(self) -> None:
         seen = self._rules.effects.read(self._folder)
         for key in (seen - self._seen).elements():
             self._events.append(Event(self._now(), 0, f"effect {key}"))
         self._seen = seen
+
+    def _look(self) -> None:
+        try:
+            self._read()
+        except Busy:
+            pass  # looked at again in a moment, and once more when all have ended
         for copy in self._copies.all:
             if copy.code is not None and copy.number not in self._told:
                 self._told.add(copy.number)

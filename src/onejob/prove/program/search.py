@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from onejob.errors import UsageError
@@ -25,6 +26,9 @@ FREEZE_SECONDS_LEAST, FREEZE_RUNS = 1.0, 2
 
 #: What is copied for each play: more than this is no folder to try a job in.
 FOLDER_BYTES_MOST, FOLDER_FILES_MOST = 64_000_000, 5_000
+
+#: How long it may take to put back what a play has left elsewhere.
+RESET_SECONDS = 60.0
 
 #: Plays that run side by side, where each has a folder of its own.
 SIDE_BY_SIDE = 2
@@ -140,7 +144,11 @@ def _played(
     *,
     until: Callable[[], bool],
 ) -> Iterator[Played]:
-    """Play plans in their order, side by side where they have nothing in common."""
+    """Play plans in their order, side by side where they have nothing in common.
+
+    Whoever wants no more of them need not wait for those under way: they are dropped.
+    """
+    rules = replace(rules, over=(over := threading.Event()))
     with ThreadPoolExecutor(SIDE_BY_SIDE if asked.apart else 1) as pool:
         waiting: list[Future[Played]] = []
         try:
@@ -153,6 +161,7 @@ def _played(
             while waiting:
                 yield waiting.pop(0).result()
         finally:
+            over.set()
             for future in waiting:
                 future.cancel()
 
@@ -188,14 +197,21 @@ def _folder(asked: Asked) -> Iterator[tuple[Path, Path]]:
 
 
 def _reset(command: str, folder: Path) -> None:
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=RESET_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise UsageError(
+            f"--reset has not ended in {RESET_SECONDS:.0f} s. It runs before each play: give one "
+            "that takes a moment."
+        ) from None
     if done.returncode != 0:
         raise UsageError(f"--reset exits {done.returncode}: {done.stderr.strip()[-200:]}")
 
