@@ -200,7 +200,7 @@ def _step(one: Wanted, old: Schedule | None, now: int, first: dict[Timing, int])
         if one.timing not in first:
             first[one.timing] = first_fire(one.timing, Instant(now)) or 0
         next_fire = first[one.timing]
-    dropped = "" if kept or old is None else missed.of_redefinition(old.next_fire, now)
+    dropped = "" if kept or old is None else missed.of_redefinition(old, now)
     return PutSchedule(
         name=one.name,
         job=one.job,

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from onejob.commands.command import as_json
+from onejob.commands.schedules import Schedule
 from onejob.core.schedule import Advance
 from onejob.core.time import Instant, text
+
+#: How the stored timing of one instant begins.
+_ONCE = as_json({"at": 0})[:-2]
 
 
 def of_advance(advanced: Advance) -> str:
@@ -20,12 +24,15 @@ def of_advance(advanced: Advance) -> str:
     )
 
 
-def of_redefinition(next_fire: int, now: int) -> str:
+def of_redefinition(old: Schedule, now: int) -> str:
     """Return the same for what was due under a definition that is replaced; "" for nothing.
 
-    The fire time that was stored is one of perhaps many: nobody works out the others any more.
+    The fire time that was stored is one of perhaps many: nobody works out the others any more. One
+    that is not after the last has fired already, and the store's clock was set back since; but an
+    instant may have been put anew.
     """
-    if not 0 < next_fire <= now:
+    anew = old.next_fire > old.last or old.timing.startswith(_ONCE)
+    if not anew or not 0 < old.next_fire <= now:
         return ""
-    newest = [{"at": text(Instant(next_fire)), "reason": "redefined"}]
+    newest = [{"at": text(Instant(old.next_fire)), "reason": "redefined"}]
     return as_json({"count": 1, "at_least": True, "newest": newest})

@@ -102,7 +102,7 @@ class Declarer:
                 next_fire = Instant(old.next_fire) if old.next_fire else None
         except Exception as error:  # noqa: BLE001 - told in the store and the log
             next_fire, broken = None, f"{type(error).__name__}: {error}"
-        dropped = "" if kept or old is None else missed.of_redefinition(old.next_fire, now)
+        dropped = "" if kept or old is None else missed.of_redefinition(old, now)
         revision = old.revision if old else 0
         defined = await self._host.run(
             schedules.define(
