@@ -52,6 +52,8 @@ def _store(
     new = Schedule(changed=now, dynamic=dynamic, missed=count, **definition)
     if stored:
         new.last, new.paused, new.revision = stored.last, stored.paused, revision + 1
+        if count:
+            new.last = max(stored.last, stored.next_fire)
         new.missed += stored.missed
         new.lateness = stored.lateness
     tables.schedules[name] = new

@@ -78,6 +78,18 @@ def test_a_new_definition_keeps_what_has_fired_and_the_pause_and_mends_what_was_
     assert (after.last, after.paused, after.broken, after.next_fire) == (NOW, 1, "", 42)
 
 
+def test_a_fire_time_that_a_new_definition_leaves_behind_is_answered(run: Run) -> None:
+    """P7: told as missed, it must not fire later, where the store's clock was set back."""
+    read = defined(run)
+    new = replace(NEW, missed='{"count":1}', missed_count=1)
+
+    assert run(schedules.define(new, revision=read.revision, now=NOW))
+
+    assert (stored(run).last, stored(run).next_fire) == (read.next_fire, NEW.next_fire)
+    assert run(schedules.define(NEW, revision=2, now=NOW))
+    assert stored(run).last == read.next_fire
+
+
 def test_reading_tells_the_stores_clock_even_when_nothing_is_there(run: Run) -> None:
     read = run(schedules.read(["nightly"], now=NOW + HOUR))
 

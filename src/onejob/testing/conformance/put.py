@@ -93,6 +93,7 @@ def test_data_that_is_replaced_tells_what_it_missed_and_stays_paused(run: Run) -
 
     [view] = run(views.schedules(name="tenant-1", now=NOW))
     assert (view.missed, view.paused) == (1, 1)
+    assert view.last == PUT.next_fire, "what was told as missed does not fire later"
     missed = [e for e in run(views.events(schedule="tenant-1")) if e.kind == "tick.missed"]
     assert [event.detail for event in missed] == ['{"count":1}']
 

@@ -17,7 +17,8 @@ SELECT declared.key, declared.value
 
 -- name: schedule_define
 -- The first definition wins its name; a later one replaces exactly the revision that was read, and
--- never what was put as data.
+-- never what was put as data. The fire time that it leaves behind as missed is answered: it must not
+-- fire under the next one, also where the store's clock is set back.
 WITH stored AS (
   INSERT INTO {schema}schedule AS s (name, job, timing, policy, definition, version, superseded,
                                      next_fire, missed, args, queue, priority, on_loss, changed)
@@ -34,6 +35,7 @@ WITH stored AS (
          superseded = EXCLUDED.superseded,
          next_fire = EXCLUDED.next_fire,
          missed = s.missed + EXCLUDED.missed,
+        last = CASE WHEN EXCLUDED.missed > 0 THEN greatest(s.last, s.next_fire) ELSE s.last END,
          args = EXCLUDED.args,
          queue = EXCLUDED.queue,
          priority = EXCLUDED.priority,
@@ -79,6 +81,7 @@ WITH given AS (
          definition = EXCLUDED.definition,
          next_fire = EXCLUDED.next_fire,
          missed = s.missed + EXCLUDED.missed,
+        last = CASE WHEN EXCLUDED.missed > 0 THEN greatest(s.last, s.next_fire) ELSE s.last END,
          args = EXCLUDED.args,
          queue = EXCLUDED.queue,
          priority = EXCLUDED.priority,
