@@ -30,6 +30,8 @@ EXTRAS = {
     "postgres": {"psycopg[binary]"},
     "mysql": {"PyMySQL"},
     "redis": {"redis"},
+    "rabbitmq": {"aio-pika"},
+    "nats": {"nats-py"},
     "django": {"Django"},
     "scan": {"ast-grep-py", "PyYAML"},
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import celery._state
 import pytest
 
 from docs.blocks import LANGUAGES, ROOT, Block, blocks, documents
@@ -39,6 +40,8 @@ def test_the_blocks_of_a_document_do_what_they_say(
     monkeypatch.chdir(shell.directory)
     monkeypatch.syspath_prepend(str(shell.directory))
     monkeypatch.delenv("ONEJOB_URL", raising=False)
+    # Celery tells every App of the process of each task: also those of the tests that come after.
+    monkeypatch.setattr(celery._state, "_on_app_finalizers", set())
     known = set(sys.modules)
     names: dict[str, Any] = {"__name__": document.stem}
 

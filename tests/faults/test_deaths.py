@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 def test_a_handler_that_kills_its_process_is_given_up_after_the_third_death(fleet: Fleet) -> None:
     """B04, B07: deaths count at the claim; the fourth replica and the neighbours live on."""
-    fleet.start(4, lease="1s")
+    fleet.start(4, lease="2s")
     [poison] = fleet.enqueue("kills_its_process", "poison")
     neighbours = fleet.enqueue("short", *(f"n{place}" for place in range(8)))
 

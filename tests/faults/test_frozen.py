@@ -5,29 +5,32 @@ from __future__ import annotations
 import signal
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
 from faults.processes import Fleet, Replica, until
+from onejob.demo.processes import frozen
 
 pytestmark = pytest.mark.slow
 
 
 def freeze(fleet: Fleet, replica: Replica) -> None:
     """Stop a replica, but not inside a write: on SQLite that would stop every other one too."""
-    while True:
-        replica.signal(signal.SIGSTOP)
-        if not fleet.url.startswith("sqlite"):
-            return
-        connection = sqlite3.connect(fleet.url.removeprefix("sqlite:///"), timeout=0.3)
+    frozen(replica.pid, lambda: writable(fleet.url), name="the replica")
+
+
+def writable(url: str) -> bool:
+    """Tell whether anybody can write."""
+    if not url.startswith("sqlite"):
+        return True
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=0.3)) as connection:
         try:
             connection.execute("BEGIN IMMEDIATE").close()
             connection.execute("ROLLBACK").close()
-            return
         except sqlite3.OperationalError:
-            replica.signal(signal.SIGCONT)
-        finally:
-            connection.close()
+            return False
+    return True
 
 
 def superseded(fleet: Fleet, job: str) -> tuple[int, Replica, Replica]:

@@ -337,6 +337,25 @@ def test_a_callback_that_hangs_or_raises_keeps_nobody_elses_lease_from_being_ren
     assert lane.closed
 
 
+def test_close_waits_until_each_loss_is_told() -> None:
+    """Else a thread is left behind that has a callback of the user's in its hands."""
+    clock, told = SystemClock(), list[str]()
+    renewer = Renewer(lambda patience: FakeLane(), clock=clock, events=Events())
+
+    def tell(held: Held) -> None:
+        threading.Event().wait(0.2)
+        told.append(held.owner)
+
+    for owner in ("a", "b"):
+        gone = Held(owner, owner=owner, token=1, ttl=TTL, asked_at=clock.now(), renew=renew,
+                    what=owner, on_lost=tell)  # fmt: skip
+        renewer.lost(gone, "said by the test")
+    renewer.close()
+
+    assert told == ["a", "b"]
+    assert not any(thread.is_alive() for thread in renewer._threads)
+
+
 def test_a_long_lease_does_not_share_the_haste_of_a_short_one(
     renewer: Renewer, clock: HandClock
 ) -> None:

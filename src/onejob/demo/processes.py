@@ -33,6 +33,10 @@ STOPPING_SECONDS = 8.0
 #: A freeze that hits a replica inside one of SQLite's writes is tried again this often.
 FREEZES_MAX = 40
 
+#: How long a process that was told to stand still may go on, for want of a processor or in a write
+#: to a slow disk.
+STOPPING_STILL_SECONDS = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -102,11 +106,31 @@ def frozen(pid: int, safe: Callable[[], bool], *, name: str) -> None:
     """Freeze a process where ``safe`` says that the others can go on; Stuck if it never does."""
     for _ in range(FREEZES_MAX):
         os.kill(pid, signal.SIGSTOP)
-        if safe():
+        stands = _stands_still(pid)
+        if stands and safe():
             return
         os.kill(pid, signal.SIGCONT)
+        if not stands:
+            raise Stuck(f"{name} did not stand still within {STOPPING_STILL_SECONDS:.0f} s")
         time.sleep(0.002)
     raise Stuck(f"{name} was inside a write each of {FREEZES_MAX} times")
+
+
+def _stands_still(pid: int) -> bool:
+    """Wait until every thread of a child has stopped; tell whether they have.
+
+    The signal is sent at once and heard later: on a busy machine a thread may begin a write in
+    between, after whoever looked has found that nobody writes.
+    """
+    if not hasattr(os, "waitid"):
+        time.sleep(0.1)  # macOS before Python 3.13
+        return True
+    end = time.monotonic() + STOPPING_STILL_SECONDS
+    while os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is None:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.001)
+    return True
 
 
 class Fleet:

@@ -153,7 +153,7 @@ class Renewer:
         with self._changed:
             self._stay_until = 0
             self._changed.notify_all()
-            threads = [] if self._held or self._debts or self._lost else self._threads
+            threads = [] if self._held or self._debts else self._threads
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join(CLOSE_SECONDS)
