@@ -54,6 +54,11 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two a core: most tests wait, for a disk or for a lease to end, more than they work."""
+    return 2 * (os.cpu_count() or 1)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not is_worker(config):
         for server in SERVERS:

@@ -6,8 +6,9 @@ import subprocess
 from signal import Signals
 
 from servers import private_postgres
-from servers.postgres import NotThere, installed_binaries, wheel_binaries
+from servers.postgres import installed_binaries, wheel_binaries
 from servers.private_postgres import PrivatePostgres, group_of, unprivileged_user
+from servers.server import NotThere
 
 
 class Restartable(PrivatePostgres):

@@ -16,7 +16,7 @@ from boundaries.restarts import Restartable
 from boundaries.tables import Row
 from onejob.commands import runs
 from onejob.commands.runs import NewRun
-from servers.postgres import NotThere
+from servers.server import NotThere
 
 PROCESSES, REPLICAS, SWEEPERS, BATCH = 4, 4, 4, 40
 TROUBLE = re.compile(r"deadlock|serializ|40P01|40001|Traceback| ERROR|^ERROR", re.MULTILINE)

@@ -16,7 +16,7 @@ from onejob import App, AsyncRun, Run
 from onejob.core.time import SECOND, Span
 from onejob.stores.postgres import PostgresStore
 from servers.pgbouncer import ADVICE, pgbouncer
-from servers.redis import NotThere
+from servers.server import NotThere
 
 pytestmark = pytest.mark.slow
 

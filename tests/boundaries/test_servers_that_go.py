@@ -17,7 +17,7 @@ from boundaries.restarts import Restartable
 from boundaries.tables import Row
 from onejob.commands import runs
 from onejob.commands.runs import NewRun
-from servers.postgres import NotThere
+from servers.server import NotThere
 
 RUNS = 2_000
 OPTIONS = {"lease": "6s", "concurrency": 4}

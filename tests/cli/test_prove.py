@@ -120,6 +120,8 @@ def test_who_ends_it_ends_every_copy(tmp_path: Path, number: signal.Signals) -> 
         cwd=home,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        # A shell's background job, and all that it starts, is deaf to Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     end = time.monotonic() + 60
     while len(pids.read_text().split() if pids.exists() else []) < 4:  # two are the yardstick

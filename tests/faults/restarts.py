@@ -11,8 +11,9 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from servers.postgres import NotThere, installed_binaries, wheel_binaries
+from servers.postgres import installed_binaries, wheel_binaries
 from servers.private_postgres import PrivatePostgres, StartFailed, group_of, unprivileged_user
+from servers.server import NotThere
 
 
 class Restartable(PrivatePostgres):

@@ -24,7 +24,8 @@ from urllib.parse import unquote, urlsplit
 import pymysql
 from pymysql.cursors import Cursor
 
-from servers.server import Absent, Running
+from servers.debian import installed
+from servers.server import Absent, NotThere, Running
 
 LISTENING = "mariadb://root@127.0.0.1:3306/test"
 #: MariaDB can skip locked rows from 10.6 on, MySQL from 8.0 on.
@@ -63,18 +64,8 @@ class MariadbServer:
         return answer(self._private.url, origin)
 
     def _install(self) -> Running:
-        if shutil.which("apt-get") is None or os.geteuid() != 0:
-            raise NotThere("no apt-get, or not root")
-        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for step in (["update", "-q"], ["install", "-q", "-y", "mariadb-server"]):
-            done = subprocess.run(["apt-get", *step], env=quiet, capture_output=True, check=False)
-            if done.returncode != 0:
-                raise NotThere(f"apt-get {step[0]} failed: {done.stderr.decode().strip()[-200:]}")
+        installed("mariadb-server", lambda: shutil.which("mariadbd"))
         return self._launch("private, from Debian's package")
-
-
-class NotThere(Exception):
-    """This source has no MariaDB; the message says what was looked for."""
 
 
 class PrivateMariadb:

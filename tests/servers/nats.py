@@ -25,8 +25,8 @@ import nats.errors
 import nats.js.errors
 
 from servers.rabbitmq import install_debian, wanted
-from servers.redis import NotThere, free_port
-from servers.server import Absent, Running
+from servers.redis import free_port
+from servers.server import Absent, NotThere, Running
 
 LISTENING = "nats://127.0.0.1:4222"
 PLACES = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")

@@ -19,7 +19,9 @@ from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict
 
-from servers.redis import NotThere, free_port
+from servers.debian import installed
+from servers.redis import free_port
+from servers.server import NotThere
 
 PLACES = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
 START_SECONDS = 10.0
@@ -64,19 +66,11 @@ def pgbouncer(url: str) -> Iterator[str]:
 
 def _binary() -> str:
     path = os.pathsep.join([os.environ.get("PATH", ""), *PLACES])
-    if found := shutil.which("pgbouncer", path=path):
-        return found
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise NotThere("no pgbouncer on the PATH, and no apt-get, or not root")
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for step in (["update", "-q"], ["install", "-q", "-y", "pgbouncer"]):
-        done = subprocess.run(["apt-get", *step], env=quiet, capture_output=True, check=False)
-        if done.returncode != 0:
-            raise NotThere(f"apt-get {step[0]} failed: {done.stderr.decode().strip()[-200:]}")
-    found = shutil.which("pgbouncer", path=path)
-    if found is None:
-        raise NotThere("Debian's package has brought no pgbouncer")
-    return found
+
+    def find() -> str | None:
+        return shutil.which("pgbouncer", path=path)
+
+    return find() or installed("pgbouncer", find)
 
 
 def _wait(process: subprocess.Popen[bytes], port: int) -> None:

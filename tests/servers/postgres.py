@@ -25,8 +25,9 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from servers.debian import installed
 from servers.private_postgres import PrivatePostgres, StartFailed
-from servers.server import Absent, Running
+from servers.server import Absent, NotThere, Running
 
 LISTENING = "postgresql://postgres@127.0.0.1:5432/postgres"
 SETUP = Path(__file__).resolve().parents[2] / "scripts" / "setup.py"
@@ -83,10 +84,6 @@ class PostgresServer:
             raise
 
 
-class NotThere(Exception):
-    """This source has no PostgreSQL; the message says what was looked for."""
-
-
 def wanted_sources() -> list[str]:
     if chosen := os.environ.get("ONEJOB_TEST_POSTGRES_FROM"):
         return [source.strip() for source in chosen.split(",")]
@@ -135,14 +132,14 @@ def wheel_binaries() -> Path:
 
 
 def apt_binaries() -> Path:
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise NotThere("no apt-get, or not root")
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for step in (["update", "-q"], ["install", "-q", "-y", "postgresql"]):
-        done = subprocess.run(["apt-get", *step], env=quiet, capture_output=True, check=False)
-        if done.returncode != 0:
-            raise NotThere(f"apt-get {step[0]} failed: {done.stderr.decode().strip()[-200:]}")
-    return installed_binaries()
+    return installed("postgresql", _installed_already)
+
+
+def _installed_already() -> Path | None:
+    try:
+        return installed_binaries()
+    except NotThere:
+        return None
 
 
 def create_database(url: str, name: str) -> str:

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import aio_pika
 
-from servers.redis import NotThere, free_port
-from servers.server import Absent, Running
+from servers.redis import free_port
+from servers.server import Absent, NotThere, Running
 
 LISTENING = "amqp://guest:guest@127.0.0.1:5672/"
 #: The script itself: what stands on the PATH may insist on a user of its own.

@@ -22,7 +22,8 @@ from pathlib import Path
 
 import redis
 
-from servers.server import Absent, Running
+from servers.debian import installed
+from servers.server import Absent, NotThere, Running
 
 LISTENING = "redis://127.0.0.1:6379/9"
 OLDEST = 6
@@ -60,18 +61,8 @@ class RedisServer:
         return answer(self._private.url, origin)
 
     def _install(self) -> Running:
-        if shutil.which("apt-get") is None or os.geteuid() != 0:
-            raise NotThere("no apt-get, or not root")
-        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for step in (["update", "-q"], ["install", "-q", "-y", "redis-server"]):
-            done = subprocess.run(["apt-get", *step], env=quiet, capture_output=True, check=False)
-            if done.returncode != 0:
-                raise NotThere(f"apt-get {step[0]} failed: {done.stderr.decode().strip()[-200:]}")
+        installed("redis-server", lambda: shutil.which("redis-server"))
         return self._launch("private, from Debian's package")
-
-
-class NotThere(Exception):
-    """This source has no Redis; the message says what was looked for."""
 
 
 class PrivateRedis:

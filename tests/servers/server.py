@@ -23,6 +23,10 @@ class Absent:
     advice: str
 
 
+class NotThere(Exception):
+    """This source has no such server; the message says what was looked for."""
+
+
 class Server(Protocol):
     """One kind of server.
 
