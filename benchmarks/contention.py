@@ -1,22 +1,19 @@
 """Contention: eight processes that want one lock all the time, and write at what it protects.
 
 Never two holders: their times, on the machine's one clock, must not overlap, and their tokens must
-rise in the order of their times; each also shows its token at a fenced resource. Fairness is Jain's
+rise in the order of their times; each also shows its token at a fenced resource (not on Redis,
+which has no transaction of ours). Fairness is Jain's
 index of the turns that each process had: 1 is equal, 1/8 is all turns for one.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from itertools import pairwise
 
 from benchmarks.field import Context
-from benchmarks.lockers import together
-from benchmarks.places import Place
-from benchmarks.rounds import Column, Entry, Failed, Figures, Skipped, Table
-from onejob import App
+from benchmarks.lockers import Make, everywhere, together
+from benchmarks.rounds import Column, Failed, Figures, Table
 
 COLUMNS = (
     Column("turns", "turns a second"),
@@ -32,21 +29,13 @@ PROCESSES = 8
 
 def table(context: Context) -> Table:
     """Measure each store."""
-    places, seconds = context.places, context.sizes.idle_seconds
-    sqlite = Entry("SQLite", lambda: _measured(places.sqlite, seconds))
-    if places.server is None:
-        return Table(COLUMNS, [Skipped("PostgreSQL", "no server"), sqlite])
-    return Table(
-        COLUMNS, [Entry("PostgreSQL", lambda: _measured(places.postgres, seconds)), sqlite]
-    )
+    seconds = context.sizes.contended
+    return Table(COLUMNS, everywhere(context, lambda make: _measured(make, seconds)))
 
 
-def _measured(make: Callable[[], AbstractContextManager[Place]], seconds: float) -> Figures:
-    with make() as place:
-        app = App(place.url)
-        app.store.init()  # type: ignore[attr-defined]
-        app.close()
-        ended = together([("turns", place.url, seconds)] * PROCESSES, seconds)
+def _measured(make: Make, seconds: float) -> Figures:
+    with make() as (url, schema):
+        ended = together([("turns", url, schema, seconds)] * PROCESSES, seconds)
     turns = [len(one["held"]) for one in ended]
     held = sorted(tuple(turn) for one in ended for turn in one["held"])
     if len(held) < PROCESSES:

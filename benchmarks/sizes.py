@@ -22,6 +22,8 @@ class Sizes:
     fire_times: int
     schedules: int
     herd: int
+    contended: float
+    locks: int
 
 
 TINY = Sizes(
@@ -38,6 +40,8 @@ TINY = Sizes(
     fire_times=1_000,
     schedules=50,
     herd=20,
+    contended=1.0,
+    locks=20,
 )
 DEFAULT = Sizes(
     enqueued_singly=2_000,
@@ -53,6 +57,8 @@ DEFAULT = Sizes(
     fire_times=50_000,
     schedules=100_000,
     herd=10_000,
+    contended=10.0,
+    locks=2_000,
 )
 FULL = Sizes(
     enqueued_singly=5_000,
@@ -68,4 +74,6 @@ FULL = Sizes(
     fire_times=500_000,
     schedules=100_000,
     herd=10_000,
+    contended=30.0,
+    locks=10_000,
 )

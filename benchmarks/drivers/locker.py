@@ -1,7 +1,7 @@
 """One process of a locks benchmark: takes turns at one lock, or holds many.
 
-``turns URL SECONDS`` or ``holds URL SECONDS LOCKS NUMBER``; waits for a line on stdin before it
-begins, prints one JSON document at its end.
+``turns URL SCHEMA SECONDS`` or ``holds URL SCHEMA SECONDS LOCKS NUMBER``; waits for a line on stdin
+before it begins, prints one JSON document at its end.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def counted(app: App) -> Counter[str]:
     return sent
 
 
-def turns(url: str, seconds: str) -> dict[str, Any]:
-    app = App(url, name="bench")
+def turns(url: str, schema: str, seconds: str) -> dict[str, Any]:
+    app = App(url, schema=schema, name="bench")
     sent = counted(app)
     held: list[tuple[float, float, int]] = []
     _wait_for_the_others()
@@ -49,8 +49,9 @@ def turns(url: str, seconds: str) -> dict[str, Any]:
         with app.lock(LOCK, ttl="5s", wait="60s") as lease:
             began = time.monotonic()
             store: Any = app.store
-            with store.transaction(longest=5_000_000) as connection:
-                app.fence(RESOURCE, lease.token, within=connection)
+            if not url.startswith("redis"):
+                with store.transaction(longest=5_000_000) as connection:
+                    app.fence(RESOURCE, lease.token, within=connection)
             time.sleep(WORK_SECONDS)
             lease.check()
             held.append((began, time.monotonic(), lease.token))
@@ -58,8 +59,8 @@ def turns(url: str, seconds: str) -> dict[str, Any]:
     return {"held": held, "asked": sent["lease_acquire"]}
 
 
-def holds(url: str, seconds: str, locks: str, number: str) -> dict[str, Any]:
-    app = App(url, name="bench")
+def holds(url: str, schema: str, seconds: str, locks: str, number: str) -> dict[str, Any]:
+    app = App(url, schema=schema, name="bench")
     sent = counted(app)
     with ExitStack() as stack:
         leases = [

@@ -208,7 +208,11 @@ def record_many(
     scope: str, records: Sequence[Record], *, keep: int, now: int | None = None
 ) -> Command[frozenset[str]]:
     """Record outcomes of one scope, each as :func:`record` does; answers with the keys accepted."""
-    batch = [asdict(one) for one in records]
+    # Not asdict, which copies deeply: a loop over many items spent a sixth of its time there.
+    batch = [
+        {"key": r.key, "token": r.token, "state": r.state, "result": r.result, "error": r.error}
+        for r in records
+    ]
     parameters: Parameters = {"scope": scope, "entries": as_json(batch), "keep": keep, "now": now}
     return Command("effect_record_many", parameters, _keys, repeatable=True)
 
