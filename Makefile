@@ -9,6 +9,9 @@ DEMO :=
 BENCH :=
 TESTS := tests
 
+# The tests start hundreds of processes; without it each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format-check format lint types mypy pyright layers tidy fast soak bench docs pin
 

@@ -54,6 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Two a core: most tests wait, for a disk or for a lease to end, more than they work."""
     return 2 * (os.cpu_count() or 1)

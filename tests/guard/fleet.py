@@ -112,6 +112,15 @@ class Fleet:
         self.wait(lambda: len(self.effects(what)) >= count, f"{count} effects")
         return self.effects(what)
 
+    def wait_for_three_at_once(self, what: str) -> None:
+        """Wait for a second of the wall clock in which it was done three times."""
+
+        def most() -> int:
+            seconds = Counter(int(effect.at) for effect in self.effects(what))
+            return max(seconds.values(), default=0)
+
+        self.wait(lambda: most() == 3, f"{what} done three times in one second")
+
     def said(self) -> str:
         """Return the end of what each process wrote."""
         logs = sorted(self.directory.glob("log-*"))
@@ -189,11 +198,6 @@ def assert_spaced(effects: list[Effect], *, least: float, most: float) -> None:
     gaps = [b - a for a, b in pairwise(times)]
     assert min(gaps) >= least, gaps
     assert max(gaps) <= most, gaps
-
-
-def most_in_a_second(effects: list[Effect], what: str) -> int:
-    """Return how often something was done within one second of the wall clock."""
-    return max(Counter(int(effect.at) for effect in effects if effect.what == what).values())
 
 
 def _open(fleet: Fleet, schedule: str) -> list[ClaimView]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guard.fleet import assert_each_once, assert_spaced, fleet, kill_one_at_work, most_in_a_second
+from guard.fleet import assert_each_once, assert_spaced, fleet, kill_one_at_work
 from onejob import App
 
 SECONDLY = "apscheduler:effect.effect('secondly'"
@@ -18,9 +18,7 @@ def test_three_unguarded_apschedulers_fire_each_tick_three_times(
 ) -> None:
     """A01, A02: what people meet; the guard is shown against it."""
     with fleet("apscheduler_program", app, tmp_path, url=sqlite_url, unguarded="1") as three:
-        effects = three.wait_for_effects(8)
-
-    assert most_in_a_second(effects, "secondly") == 3
+        three.wait_for_three_at_once("secondly")
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from celery.beat import EmbeddedService, Scheduler, Service
 from celery.schedules import BaseSchedule, crontab, solar
 from celery.signals import beat_init
 
-from guard.fleet import assert_each_once, assert_spaced, fleet, kill_one_at_work, most_in_a_second
+from guard.fleet import assert_each_once, assert_spaced, fleet, kill_one_at_work
 from guard.ticks import Noted
 from onejob import App
 from onejob.integrations import celery as hook
@@ -26,9 +26,7 @@ def test_three_unguarded_beats_send_each_tick_three_times(
 ) -> None:
     """A15, A16: two beats for availability, or one in each worker."""
     with fleet("celery_beat_program", app, tmp_path, url=sqlite_url, unguarded="1") as three:
-        effects = three.wait_for_effects(6)
-
-    assert most_in_a_second(effects, "minutely") == 3
+        three.wait_for_three_at_once("minutely")
 
 
 @pytest.mark.slow

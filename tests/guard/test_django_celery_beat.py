@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guard.fleet import assert_each_once, assert_spaced, fleet, kill_one_at_work, most_in_a_second
+from guard.fleet import assert_each_once, assert_spaced, fleet, kill_one_at_work
 from onejob import App
 
 pytest.importorskip(
@@ -24,9 +24,7 @@ def test_three_unguarded_beats_on_one_database_send_each_tick_three_times(
     with fleet(
         PROGRAM, app, tmp_path, url=sqlite_url, made=True, ENTRIES="minutely", unguarded="1"
     ) as three:
-        effects = three.wait_for_effects(6)
-
-    assert most_in_a_second(effects, "minutely") == 3
+        three.wait_for_three_at_once("minutely")
 
 
 @pytest.mark.slow
