@@ -30,7 +30,7 @@ from onejob.core.idempotency import (
     replayable,
 )
 from onejob.core.payload import PAYLOAD_BYTES_MAX
-from onejob.core.time import SECOND, Duration, duration
+from onejob.core.time import Duration, duration
 from onejob.counts import check_count
 from onejob.errors import (
     InProgress,
@@ -125,7 +125,8 @@ class Idempotency(Generic[S]):
         self._under = paths if paths is None or callable(paths) else _prefixes(paths)
         self._required, self._if_unknown = required, if_unknown
         self._on_failure: OnFailure = on_failure
-        self._claim_for = duration(claim_for, what="claim_for", least=LEAST_CLAIM)
+        duration(claim_for, what="claim_for", least=LEAST_CLAIM)
+        self._claim_for = claim_for
         self.body_bytes = check_count(body_bytes, what="body_bytes", most=BODY_BYTES_MAX)
         self.response_bytes = check_count(
             response_bytes, what="response_bytes", most=PAYLOAD_BYTES_MAX
@@ -134,7 +135,7 @@ class Idempotency(Generic[S]):
         self._never = NEVER_REPLAYED | {
             n.lower() for n in _listed(never_replayed, "never_replayed")
         }
-        self._inbox = app.inbox(name, keep=duration(keep, what="keep", least=SECOND))
+        self._inbox = app.inbox(name, keep=keep)
         self._emit = app.events.emit
 
     def id_of(self, caller: str, key: str) -> str:
