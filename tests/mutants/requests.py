@@ -32,20 +32,6 @@ REQUESTS = (
         f"{_TESTS} -k 'failure_is_unknown and refuse'",
     ),
     Mutant(
-        "a failure does not free the key",
-        "core/idempotency.py",
-        "return Fate(on_failure)",
-        "return Fate.RELEASE",
-        f"{_TESTS} -k 'failure_is_unknown and refuse'",
-    ),
-    Mutant(
-        "cookies are not told again",
-        "core/idempotency.py",
-        '*("set-cookie", "set-cookie2", ',
-        '*("set-cookie2", ',
-        f"{_TESTS} -k 'cookies and memory'",
-    ),
-    Mutant(
         "an answer is recorded before any of it is sent",
         _ASGI,
         "        instead = await self._settle(answer)\n        self.settled = True\n",
