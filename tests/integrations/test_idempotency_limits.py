@@ -225,6 +225,24 @@ def test_a_wsgi_stream_that_is_not_read_to_its_end_is_unknown(app: App) -> None:
     assert endpoint.ask("k-1", b"").json()["code"] == "outcome_unknown"
 
 
+def test_an_event_is_passed_on_before_the_next_one_is_made(app: App) -> None:
+    made: list[int] = []
+
+    def parts() -> Iterator[bytes]:
+        for number in (1, 2, 3):
+            made.append(number)
+            yield b"data: %d\n\n" % number
+
+    def events(got: Got) -> Said:
+        return Said(200, [("Content-Type", "text/event-stream")], parts())
+
+    given: Any = Endpoint("wsgi", app, events).middleware(wsgi_environ(b""), lambda *told: None)
+
+    assert (next(given), made) == (b"data: 1\n\n", [1])
+    assert (next(given), made) == (b"data: 2\n\n", [1, 2])
+    given.close()
+
+
 def test_a_service_whose_client_has_left_goes_on_to_its_answer(app: App) -> None:
     """E11: it could be in the middle of a payment."""
     heard: list[str] = []

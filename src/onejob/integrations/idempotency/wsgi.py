@@ -89,24 +89,24 @@ class WSGIIdempotency(Idempotency[WSGIApp]):
     def _passed_on(
         self, received: Received, held: _Held, coming: Iterable[bytes], parts: Iterator[bytes]
     ) -> Iterator[bytes]:
-        """Yield what has come, and the rest as it comes; its end is recorded before it is sent."""
+        """Yield what has come, and the rest as it comes; then record that all of it was given."""
         why = "was not read to its end"
         try:
-            last = held.pass_on()
+            yield held.pass_on()
             try:
                 for part in parts:
-                    yield last
-                    last = held.pass_on() + part
+                    yield held.pass_on() + part
             except Exception as error:
                 why = f"raised {type(error).__name__}"
                 raise
+            yield held.pass_on()
             why = ""
-            self._carry(self._settle(received, NotKept(held.status)))
-            yield last + held.pass_on()
         finally:
             _close(coming)
             if why:
                 self._carry(self._failed(received, why))
+            else:
+                self._carry(self._settle(received, NotKept(held.status)))
 
     def _carry(self, steps: Steps[Any]) -> Any:
         return carry(steps, self._inbox.services().run())
