@@ -11,6 +11,7 @@ from tests.mutants.guarded import GUARDED
 from tests.mutants.locks import LOCKS
 from tests.mutants.mutant import Mutant
 from tests.mutants.overlaps import OVERLAPS
+from tests.mutants.requests import REQUESTS
 
 _POSTGRES = "tests/stores/test_conformance_postgres.py"
 _WAITS = "tests/stores/test_conformance_postgres_waits.py"
@@ -20,6 +21,7 @@ MUTANTS = (
     *GUARDED,
     *LOCKS,
     *OVERLAPS,
+    *REQUESTS,
     Mutant(
         "only the insert of its key makes a named run",
         "stores/sql/base/enqueue.sql",

@@ -169,7 +169,7 @@ class WSGIFence:
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Pass a request on unless it is refused."""
         header = environ.get(f"HTTP_{HEADER.upper().replace('-', '_')}")
-        refusal = self._fence.refuses(_path(environ), header)
+        refusal = self._fence.refuses(path_of(environ), header)
         if refusal is None:
             return self._service(environ, start_response)
         body = refusal.body()
@@ -180,7 +180,7 @@ class WSGIFence:
         return [body]
 
 
-def _path(environ: Environ) -> str:
+def path_of(environ: Environ) -> str:
     """Return the whole path as text: WSGI gives its bytes, one in each character."""
     given: str = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     return given.encode("latin-1").decode("utf-8", "surrogateescape")

@@ -45,6 +45,8 @@ _LEVELS = {
     "message.dead": logging.ERROR,
     "message.trouble": logging.WARNING,
     "message.trimmed": logging.ERROR,
+    "request.unknown": logging.WARNING,
+    "request.taken_over": logging.WARNING,
     "lock.lost": logging.WARNING,
     "lock.broken": logging.WARNING,
     "store.trouble": logging.WARNING,
