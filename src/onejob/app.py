@@ -244,8 +244,7 @@ class App(Definitions):
             schedule=schedule,
         )
         services = self._services()
-        if self._url.dialect == "sqlite":
-            say(f"onejob: {self._url.where} is SQLite, for one machine only.")
+        self._say_for_how_many()
         return Serving(services, self.repertoire(services), settings, check=self.check)
 
     def start(self) -> None:
@@ -325,6 +324,7 @@ class App(Definitions):
         from onejob.integrations.guard import attach
 
         self._refuse_fleet()
+        self._say_for_how_many()
         made = Guard(
             self._services,
             on_store_down=on_store_down,
@@ -371,8 +371,13 @@ class App(Definitions):
     def _disabled(self) -> bool:
         if not environment.disabled(os.environ):
             return False
-        say("onejob: ONEJOB_DISABLED is set: nothing is started and nothing fires here.")
+        if not environment.LOOKING.get():
+            say("onejob: ONEJOB_DISABLED is set: nothing is started and nothing fires here.")
         return True
+
+    def _say_for_how_many(self) -> None:
+        if self._url.dialect == "sqlite":
+            say(f"onejob: {self._url.where} is SQLite, for one machine only.")
 
     def _refuse_fleet(self) -> None:
         platform = environment.fleet(os.environ)

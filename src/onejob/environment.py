@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 
 from onejob.errors import UsageError
 
@@ -23,6 +24,9 @@ _FLEETS = {
     "NOMAD_ALLOC_ID": "Nomad",
     "CF_INSTANCE_INDEX": "Cloud Foundry",
 }
+
+#: A command that only looks is importing a user's module: what it has switched off is no news.
+LOOKING: ContextVar[bool] = ContextVar("looking", default=False)
 
 _YES = {"1", "true", "yes", "on"}
 _NO = {"", "0", "false", "no", "off"}

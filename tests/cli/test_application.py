@@ -135,6 +135,7 @@ def test_looking_at_an_app_whose_module_starts_a_scheduler_fires_nothing(
     result = CliRunner().invoke(root, ["replicas"], env={"ONEJOB_APP": "starting_app:app"})
 
     assert result.exit_code == 0, result.output
+    assert "ONEJOB_DISABLED" not in result.output, "the user has set nothing"
     found = sys.modules["starting_app"]
     assert (found.said, found.guard.disabled, found.app.status().running) == ("1", True, False)
     assert "No replicas" in result.stderr

@@ -40,6 +40,9 @@ def test_the_blocks_of_a_document_do_what_they_say(
     monkeypatch.chdir(shell.directory)
     monkeypatch.syspath_prepend(str(shell.directory))
     monkeypatch.delenv("ONEJOB_URL", raising=False)
+    if "DATABASE_URL" in document.read_text():
+        monkeypatch.setenv("DATABASE_URL", "sqlite:///shop.db")
+        prepared("sqlite:///shop.db")
     # Celery tells every App of the process of each task: also those of the tests that come after.
     monkeypatch.setattr(celery._state, "_on_app_finalizers", set())
     known = set(sys.modules)
@@ -55,6 +58,13 @@ def test_the_blocks_of_a_document_do_what_they_say(
         for value in [*names.values(), *(vars(module).get("app") for module in modules)]:
             if isinstance(value, App):
                 value.close()
+
+
+def prepared(url: str) -> None:
+    """Make the tables, as the document says to do once."""
+    app = App(url)
+    app.store.init()  # type: ignore[attr-defined]
+    app.close()
 
 
 def perform(block: Block, names: dict[str, Any], shell: Terminal) -> None:

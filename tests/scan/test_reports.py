@@ -75,6 +75,27 @@ def test_text_ends_with_the_summary_and_starts_with_the_worst(found: Scan) -> No
     assert lines[-1] == "1 triggers, 1 unguarded, in 1 files"
 
 
+@pytest.mark.parametrize(("guard", "told"), [("", False), ("app.guard(scheduler)\n", True)])
+def test_many_processes_of_what_is_guarded_are_nothing_to_do(
+    guard: str, told: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "Procfile").write_text("web: gunicorn --workers 3 web:app\n")
+    (tmp_path / "web.py").write_text(
+        "from apscheduler.schedulers.background import BackgroundScheduler\n"
+        "from onejob import App\n"
+        "app = App()\n"
+        "scheduler = BackgroundScheduler()\n"
+        "scheduler.add_job(work, 'cron', hour=3, id='nightly')\n"
+        f"{guard}scheduler.start()\n"
+    )
+
+    text = "\n".join(line for line, _ in table.lines(scan(tmp_path)))
+
+    assert "MULTIPLIER" in text
+    assert ("nothing to do" in text) is told
+    assert ("do (OJ301)" in text) is not told
+
+
 @pytest.mark.parametrize(
     ("line", "language", "left"),
     [

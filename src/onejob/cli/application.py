@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import onejob
+from onejob.environment import LOOKING
 from onejob.errors import OnejobError, UsageError
 
 if TYPE_CHECKING:
@@ -56,9 +57,11 @@ def _nothing_fires() -> Iterator[None]:
     """Set ONEJOB_DISABLED for a while; what a program is given later must not have it."""
     before = os.environ.get("ONEJOB_DISABLED")
     os.environ["ONEJOB_DISABLED"] = "1"
+    looking = LOOKING.set(True)
     try:
         yield
     finally:
+        LOOKING.reset(looking)
         if before is None:
             del os.environ["ONEJOB_DISABLED"]
         else:

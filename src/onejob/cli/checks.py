@@ -32,11 +32,15 @@ NAMED_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at. ``detail`` says what was found and, where it is bad, what to do."""
+    """One thing looked at. ``detail`` says what was found and, where it is bad, what to do.
+
+    ``look``: nothing to be repaired, but somebody should know of it.
+    """
 
     name: str
     ok: bool
     detail: str
+    look: bool = False
 
 
 def keys(
@@ -194,7 +198,7 @@ def ticks(lapsed: tuple[ClaimView, ...], *, schedules: int = 0) -> Check:
     detail = f"{'; '.join(told)}. See: onejob why SCHEDULE" if told else "none unknown or missed"
     if schedules:
         detail = f"of {counted(schedules, 'schedule')}: {detail}"
-    return Check("guarded ticks", True, detail)
+    return Check("guarded ticks", True, detail, look=bool(told))
 
 
 def periods(found: tuple[ClaimView, ...]) -> Check:

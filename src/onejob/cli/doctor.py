@@ -42,12 +42,15 @@ def command(ctx: click.Context, invocation: Invocation) -> None:
     """
     found = _examine(invocation)
     if invocation.as_json:
-        listed = [{"name": check.name, "ok": check.ok, "detail": check.detail} for check in found]
+        listed = [
+            {"name": check.name, "ok": check.ok, "look": check.look, "detail": check.detail}
+            for check in found
+        ]
         document({"checks": listed})
     else:
         table(
             ("CHECK", "", "FOUND"),
-            [(check.name, "ok" if check.ok else "failed", check.detail) for check in found],
+            [(check.name, _state(check), check.detail) for check in found],
             whole=True,
         )
     failed = sum(1 for check in found if not check.ok)
@@ -167,3 +170,9 @@ def _clock(store: Store) -> tuple[Span, Span]:
         best = look if best is None else min(best, look)
     assert best is not None, "the clock was asked"
     return Span(best[1]), Span(best[0])
+
+
+def _state(check: Check) -> str:
+    if not check.ok:
+        return "failed"
+    return "look" if check.look else "ok"

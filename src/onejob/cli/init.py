@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 #: What to do next, where no worker can be started.
 _NEXT = {
     "mariadb": "This store keeps locks, fences, periods and guarded ticks. Next: onejob once NAME "
-    "-- COMMAND, or app.lock and app.guard in your code."
+    "-- COMMAND, or app.lock and app.guard in your code.",
+    "sqlite": "A file is for this machine alone. Where there are several, name PostgreSQL with "
+    "--url or ONEJOB_URL, and run this again. Next: onejob worker MODULE:APP, or onejob once NAME "
+    "-- COMMAND",
 }
 
 

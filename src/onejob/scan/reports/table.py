@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from onejob.scan.engine import Scan
-from onejob.scan.finding import UNGUARDED, Finding
+from onejob.scan.finding import UNGUARDED, Finding, Verdict
 from onejob.scan.reading import SourceFile, read_file
 from onejob.scan.reports.code import shown
 from onejob.scan.schedules import explained
@@ -28,6 +28,10 @@ def lines(scan: Scan, code_root: Path | None = None) -> Iterator[tuple[str, str]
             yield from _one(finding)
             if code_root is not None:
                 yield f"      | {_code(code_root, finding)}", "dim"
+        if verdict is Verdict.MULTIPLIER and not scan.unguarded:
+            yield "  nothing to do: no trigger here is unguarded", "green"
+            yield "", ""
+            continue
         for advice in dict.fromkeys(each.advice for each in found if each.advice):
             rules = ", ".join(sorted({each.rule for each in found if each.advice == advice}))
             yield f"  do ({rules}): {advice}", "green"
