@@ -24,9 +24,24 @@ DOCUMENTS = {
 }
 #: The README is the repository's home page, as index.md is the site's.
 HOME = "index.md"
+#: The list of all decisions; in the navigation, where they stand.
+_ALL = "decisions/README.md"
 _LINK = re.compile(r"(?<=\]\()(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?(?=\))")
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LANGUAGES = {".py": "python", ".sql": "sql", ".sh": "bash", ".yaml": "yaml"}
+
+
+def on_config(config: Any) -> Any:
+    """Put every decision under the heading that the navigation has for them, by number."""
+    decisions = ROOT / "docs" / "decisions"
+    numbered = [f"decisions/{file.name}" for file in sorted(decisions.glob("0*.md"))]
+    for section in config.nav:
+        if isinstance(section, str):
+            continue  # the home page
+        for pages in section.values():
+            pages.extend({"Decisions": [_ALL, *numbered]} for page in pages if page == _ALL)
+            pages[:] = [page for page in pages if page != _ALL]
+    return config
 
 
 def on_files(files: Files, config: Any) -> Files:
