@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from secrets import token_hex
 from typing import Any, Final, TypeVar
-from uuid import uuid4
 
 from onejob.commands import ledger
 from onejob.commands.command import Command
@@ -149,7 +149,7 @@ def _first(scope: str, key: str, services: Services) -> Command[bool]:
 
 def own_name(services: Services) -> str:
     """Return a name for one call: whoever finds it in the ledger is this very call."""
-    return f"{services.owner}/{uuid4().hex}"
+    return f"{services.owner}/{token_hex(16)}"
 
 
 def _listed(scope: str, keys: Iterable[str]) -> list[str]:

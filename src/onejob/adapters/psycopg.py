@@ -38,9 +38,10 @@ class PsycopgWithin:
 
     def execute(self, text: str, parameters: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
         """Carry out one statement and return its rows."""
-        with psycopg.Cursor(self.connection, row_factory=tuple_row) as cursor:
-            cursor.execute(text.encode(), parameters)
-            return cursor.fetchall() if cursor.description else ()
+        cursor = psycopg.Cursor(self.connection, row_factory=tuple_row)
+        cursor.execute(text.encode(), parameters)
+        # A description is made anew each time it is asked for.
+        return cursor.fetchall() if cursor.rownumber is not None else ()
 
 
 class AsyncPsycopgWithin:
@@ -65,9 +66,9 @@ class AsyncPsycopgWithin:
 
     async def aexecute(self, text: str, parameters: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
         """Carry out one statement and return its rows."""
-        async with psycopg.AsyncCursor(self.connection, row_factory=tuple_row) as cursor:
-            await cursor.execute(text.encode(), parameters)
-            return await cursor.fetchall() if cursor.description else ()
+        cursor = psycopg.AsyncCursor(self.connection, row_factory=tuple_row)
+        await cursor.execute(text.encode(), parameters)
+        return await cursor.fetchall() if cursor.rownumber is not None else ()
 
 
 def _check(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
