@@ -167,7 +167,7 @@ def recovering(place: Place, ticking: bool) -> None:
     app.start()
     patience = time.monotonic() + 25
     since = time.monotonic()
-    while place.open_runs() or (ticking and time.monotonic() < since + 1.2):
+    while place.open_runs() or (ticking and (time.monotonic() < since + 1.2 or not place.ticked())):
         if time.monotonic() > patience:
             os._exit(3)
         time.sleep(0.05)

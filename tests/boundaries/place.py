@@ -88,6 +88,14 @@ class Place:
         )
         return int(count)
 
+    def ticked(self) -> bool:
+        """Tell whether a fire time has become a run here."""
+        [[live]], [[ended]] = self.queries(
+            "SELECT count(*) FROM {t}run WHERE schedule <> ''",
+            "SELECT count(*) FROM {t}history WHERE schedule <> ''",
+        )
+        return bool(live or ended)
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
