@@ -174,13 +174,12 @@ class Inbox:
         services.wake()
         return answer
 
-    async def hand_over_id(
+    def handing_over(
         self, message_id: str, *, job: Job[..., ..., Any], args: Mapping[str, Any]
-    ) -> bool:
+    ) -> Steps[bool]:
         """Make a run of the message of this id; False: there is one."""
         services = self.services()
-        run = self._run(message_id, job, args, services)
-        [answer] = await acarry(enqueue([run]), services.arun())
+        [answer] = yield from enqueue([self._run(message_id, job, args, services)])
         services.wake()
         return answer.created
 
