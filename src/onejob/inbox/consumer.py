@@ -35,6 +35,8 @@ from onejob.inbox.transactions import OpenTransaction, Transactions
 from onejob.job import Job
 from onejob.steps import Call, Steps, acarry, carry
 
+#: Before a message's place in its topic, where that is counted. No id begins with a space.
+_PLACE: Final = " "
 #: The most messages that one process handles at once.
 CONCURRENCY_MOST: Final = 1_000
 
@@ -110,8 +112,9 @@ class Consumer:
     ) -> Verdict:
         """Handle one delivery, and say what to tell the broker. Raises nothing but cancellation.
 
-        ``redelivered`` is the broker's word on whether it has delivered the message before; None
-        where it gives none and this may be one that ended its consumer.
+        ``redelivered`` is the broker's word on whether it has delivered the message before. None
+        where it gives none, and this may be one that ended its consumer: its place is counted then,
+        which is a word of our own.
         """
         steps = self._delivery(given, envelope_id, redelivered)
         return await acarry(steps, self.inbox.services().arun())
@@ -140,9 +143,14 @@ class Consumer:
         except Exception as error:  # noqa: BLE001 - the sender's content, whatever it breaks
             return self._told(Dead(f"it can't be read: {error_text(error)}"), "?")
         try:
-            if redelivered is not False:
-                begun = yield inbox.begun(message_id, redelivered=bool(redelivered))
-                if (dead := too_often(begun, self.max_deliveries)) is not None:
+            if redelivered is None:
+                place = f"{_PLACE}{envelope_id(given)}"
+                redelivered = (yield inbox.begun(place, redelivered=False)) > 1
+            if redelivered:
+                begun = yield inbox.begun(message_id, redelivered=True)
+                dead = too_often(begun, self.max_deliveries)
+                # One whose acknowledgements were lost is known, however often it comes.
+                if dead is not None and not (yield from inbox.known(message_id)):
                     return self._told(dead, message_id)
             first = yield from self._handled(message, message_id)
         except (StoreError, LeaseLost) as error:

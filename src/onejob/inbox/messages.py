@@ -212,6 +212,11 @@ class Inbox:
         least = 2 if redelivered else 1
         return inbox.begun(self.name, message_id, least=least, keep=self.keep)
 
+    def known(self, message_id: str) -> Steps[bool]:
+        """Tell whether the message of this id has been handled."""
+        entry: Entry | None = yield inbox.read(self.name, message_id)
+        return entry is not None and entry.state is EntryState.DONE
+
     def _entry(
         self, message: Any, content: object, claim_for: Duration, if_unknown: str
     ) -> NewEntry:
