@@ -123,6 +123,7 @@ class Consumer:
         self, given: Any, *, envelope_id: Callable[[Any], object], redelivered: bool | None
     ) -> Verdict:
         """The same in this thread, for a sync handler."""
+        assert not iscoroutinefunction(self._handle), "the loop has asked: check_sync"
         steps = self._delivery(given, envelope_id, redelivered)
         return carry(steps, self.inbox.services().run())
 

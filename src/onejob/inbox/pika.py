@@ -120,16 +120,23 @@ class _Loop:
         What has not ended by then goes back to the queue with the connection. Returns early where
         the server has ended the consumer: its queue was deleted, or its channel closed.
         """
-        self._look(lambda: stop.is_set() or self._ended_by_the_server())
-        if self._ended_by_the_server():
-            log.warning("onejob: RabbitMQ consumes %s no more", self._queue)
-            stop.wait(_PAUSE_AFTER_TROUBLE)
-            return
-        self._channel.basic_cancel(self._tag)
+        try:
+            self._look(lambda: stop.is_set() or self._ended_by_the_server())
+            if not self._ended_by_the_server():
+                self._channel.basic_cancel(self._tag)
+                self._drop_what_waits()
+                give_up_at = time.monotonic() + self._consumer.grace / SECOND
+                self._look(lambda: not self._at_work or time.monotonic() > give_up_at)
+                return
+        finally:
+            self._drop_what_waits()
+        log.warning("onejob: the server ended the consumer of RabbitMQ's queue %s", self._queue)
+        stop.wait(_PAUSE_AFTER_TROUBLE)
+
+    def _drop_what_waits(self) -> None:
+        """Begin nothing any more: what has not begun goes back to the queue."""
         for tag in [tag for tag, future in self._at_work.items() if future.cancel()]:
             del self._at_work[tag]
-        give_up_at = time.monotonic() + self._consumer.grace / SECOND
-        self._look(lambda: not self._at_work or time.monotonic() > give_up_at)
 
     def _look(self, ended: Callable[[], bool]) -> None:
         while not ended():
