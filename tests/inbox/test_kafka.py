@@ -13,6 +13,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+import aiokafka
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import CommitFailedError, GroupAuthorizationFailedError
@@ -104,47 +105,55 @@ def test_a_partition_is_handed_over_after_what_is_at_work_in_it(app: App, broker
     """B12: a second consumer joins; what the first is at ends, is committed, is not repeated."""
     bodies = [f"{key}-{n}" for n in range(6) for key in ("ada", "bob", "eve", "joe")]
     broker.publish(*bodies)
-    spans: list[tuple[str, float, float]] = []
-    by: dict[str, set[str]] = {"first": set(), "second": set()}
-    go_on = asyncio.Event()
+    deliveries: list[tuple[str, int, str, float, float]] = []
+    at_work: list[str] = []
 
-    def handling(who: str) -> Any:
-        async def handle(record: Any, tx: Any) -> None:
+    class Told(Consumer):
+        """Writes down who had what, and when: without a store, which would keep them apart."""
+
+        who = ""
+
+        async def deliver(self, given: Any, **more: Any) -> Handled:
             began = time.monotonic()
-            by[who].add(body_of(record))
-            await go_on.wait()
-            await asyncio.sleep(0.02)
-            spans.append((f"{record.partition}", began, time.monotonic()))
+            at_work.append(self.who)
+            # For longer than the broker takes to hand a partition of a silent consumer over.
+            try:
+                await asyncio.sleep(6 if len(at_work) <= 2 else 0.05)
+            finally:
+                span = (began, time.monotonic())
+                deliveries.append((self.who, given.partition, body_of(given), *span))
+            return Handled(first=True)
 
-        return handle
-
-    rejoined: list[bool] = []
+    def consuming(who: str, stop: asyncio.Event) -> asyncio.Task[None]:
+        consumer = Told(app.inbox("orders"), nothing, timeout="10s")
+        consumer.who = who
+        return asyncio.create_task(
+            kafka.consume(
+                consumer,
+                broker.name,
+                group="shop",
+                servers=broker.url,
+                max_poll_interval="20s",
+                session_timeout="1s",
+                stop=stop,
+            )
+        )
 
     async def scenario() -> None:
         stop = asyncio.Event()
-        first = asyncio.create_task(
-            broker.consume(Consumer(keyed(app), handling("first"), timeout="2s"), stop)
-        )
-        await until(lambda: len(by["first"]) == 2, first)
-        # Both partitions have a message at work now, and a second consumer asks for its share.
-        second = asyncio.create_task(
-            broker.consume(Consumer(keyed(app), handling("second"), timeout="2s"), stop)
-        )
-        await asyncio.sleep(0.6)
-        rejoined.append(bool(by["second"]))
-        go_on.set()
-        await until(lambda: len(spans) >= len(bodies), first, second)
+        first = consuming("first", stop)
+        await until(lambda: len(at_work) == 2, first)
+        second = consuming("second", stop)
+        await until(lambda: len(deliveries) >= len(bodies), first, second)
         stop.set()
         await asyncio.gather(first, second)
 
     asyncio.run(scenario())
 
-    assert rejoined == [False], "nobody begins in a partition that is still at work"
-    assert by["second"]
-    assert by["first"] | by["second"] == set(bodies)
-    assert not by["first"] & by["second"]
-    for partition in ("0", "1"):
-        own = sorted(span[1:] for span in spans if span[0] == partition)
+    assert {who for who, *_ in deliveries} == {"first", "second"}
+    assert sorted(body for _, _, body, _, _ in deliveries) == sorted(bodies)
+    for partition in (0, 1):
+        own = sorted(span for _, place, _, *span in deliveries if place == partition)
         assert all(end <= begin for (_, end), (begin, _) in pairwise(own))
     assert broker.left() == 0
 
@@ -298,6 +307,32 @@ def test_what_the_coordinator_refuses_ends_a_loop_without_a_partition(
 
     with pytest.raises(GroupAuthorizationFailedError):
         asyncio.run(loop_over(client, Consumer(app.inbox("orders"), nothing)).run())
+
+
+def test_a_rebalance_may_last_as_long_as_handling_and_nobody_else_commits(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B12: asked of the library by name; the broker of these tests waits for longer by itself."""
+    asked: dict[str, Any] = {}
+
+    class Asked(Exception):
+        pass
+
+    def refuse(**options: Any) -> None:
+        asked.update(options)
+        raise Asked
+
+    async def scenario() -> None:
+        monkeypatch.setattr(aiokafka.AIOKafkaProducer, "start", lambda self: asyncio.sleep(0))
+        monkeypatch.setattr(aiokafka, "AIOKafkaConsumer", refuse)
+        consumer = Consumer(app.inbox("orders"), nothing)
+        await kafka.consume(consumer, "t", group="g", max_poll_interval="7m")
+
+    with pytest.raises(Asked):
+        asyncio.run(scenario())
+
+    assert asked["rebalance_timeout_ms"] == asked["max_poll_interval_ms"] == 420_000
+    assert asked["enable_auto_commit"] is False
 
 
 def test_settings_that_would_lose_or_double_messages_are_refused(app: App, broker: Kafka) -> None:

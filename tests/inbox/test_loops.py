@@ -275,4 +275,4 @@ def within(seconds: float, done: Callable[[], bool]) -> None:
     give_up_at = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < give_up_at, "it did not happen in time"
-        time.sleep(0.1)
+        time.sleep(0.3)

@@ -161,7 +161,7 @@ def test_a_dead_message_without_room_for_the_reason_is_set_aside_all_the_same(
         task = asyncio.create_task(broker.consume(consumer, stop))
         while broker.left():
             assert not task.done(), task.exception()
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.2)
         stop.set()
         await task
 
