@@ -185,7 +185,9 @@ class _Loop:
         nowhere = TopicPartition(self._topic, -1)
         while True:
             try:
-                await asyncio.wait_for(self._news.wait(), _LOOK_MILLISECONDS / 1_000)
+                # Not wait_for: on Python 3.11 it may swallow a cancellation, and so the stop.
+                async with asyncio.timeout(_LOOK_MILLISECONDS / 1_000):
+                    await self._news.wait()
             except TimeoutError:
                 # Fetches nothing, and raises what the group's coordinator had to say: without a
                 # partition nobody else would hear of it.
