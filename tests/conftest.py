@@ -24,7 +24,18 @@ from psycopg import sql
 # here, before any folder's tests import it.
 pytest.register_assert_rewrite("onejob.testing.conformance")
 
-from servers import MARIADB, NATS, POSTGRES, RABBITMQ, REDIS, SERVERS, Absent, Running, Server  # noqa: E402
+from servers import (  # noqa: E402
+    KAFKA,
+    MARIADB,
+    NATS,
+    POSTGRES,
+    RABBITMQ,
+    REDIS,
+    SERVERS,
+    Absent,
+    Running,
+    Server,
+)
 from servers.mariadb import drop_tables  # noqa: E402
 from servers.postgres import create_database  # noqa: E402
 
@@ -171,6 +182,24 @@ def rabbitmq_url() -> str:
 def nats_url() -> str:
     """A NATS server with JetStream, shared: use streams of the test's own, and delete them."""
     return needed(NATS).url
+
+
+@pytest.fixture(scope="session")
+def kafka_url() -> str:
+    """A broker that speaks Kafka's protocol, shared, as HOST:PORT: use topics of the test's own."""
+    return needed(KAFKA).url
+
+
+@pytest.fixture(scope="session")
+def sqs_url() -> Iterator[str]:
+    """Where moto plays SQS, in this process: use queues of the test's own."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
 
 
 @pytest.fixture

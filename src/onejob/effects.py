@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from onejob.commands import ledger, runs
@@ -21,7 +21,10 @@ from onejob.steps import Steps, acarry, carry
 
 @dataclass(frozen=True, slots=True)
 class EffectInfo:
-    """An effect as the ledger has it. ``state`` is claimed, done, failed or unknown."""
+    """An effect as the ledger has it. ``state`` is claimed, done, failed or unknown.
+
+    ``age`` is how long ago it was claimed first, by the store's clock.
+    """
 
     scope: str
     key: str
@@ -32,6 +35,7 @@ class EffectInfo:
     run_id: int | None
     result: Any
     error: str | None
+    age: timedelta
 
 
 class Effects:
@@ -171,4 +175,5 @@ def _info(entry: Entry) -> EffectInfo:
         run_id=entry.run_id or None,
         result=None if entry.result is None else json.loads(entry.result),
         error=entry.error,
+        age=timedelta(microseconds=entry.age),
     )

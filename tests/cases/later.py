@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-_KAFKA = "consuming Kafka"
-
 LATER = {
-    "B12": _KAFKA,
     "F01": "operations: the doctor names the oldest transaction",
     "F03": "operations: telling since when a replica listens",
     "F08": "operations: enqueueing goes on when NOTIFY fails",

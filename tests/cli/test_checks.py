@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from onejob.cli import checks
 from onejob.commands.claims import ClaimView
 from onejob.commands.views import JobView, ReplicaView, ScheduleView
 from onejob.core.run import Token
 from onejob.core.time import MINUTE, SECOND, Span
+from onejob.effects import EffectInfo
 
 NOW = 1_774_746_000_000_000
 
@@ -73,6 +75,22 @@ def test_runs_that_wait_for_what_is_unknown_fail_the_check() -> None:
     assert not check.ok
     assert "bill (2)" in check.detail
     assert "onejob runs --state unknown" in check.detail
+
+
+def test_unknown_effects_are_counted_and_the_oldest_has_its_age() -> None:
+    """P5, P7: what nobody settles gets no clearer with time."""
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    old = EffectInfo(
+        "bill/7", "charge", "unknown", 1, now, "a", None, None, None, timedelta(days=3, hours=4)
+    )
+    new = replace(old, key="mail", age=timedelta(seconds=2))
+
+    check = checks.effects([old, new], most=1_000)
+
+    assert checks.effects([], most=1_000).ok
+    assert not check.ok
+    assert check.detail.startswith("2 unknown, the oldest for 3d4h: charge in bill/7, mail in bill")
+    assert checks.effects([old, new], most=2).detail.startswith("2 or more unknown")
 
 
 def test_guarded_ticks_that_are_unknown_or_missed_are_named_apart() -> None:

@@ -30,6 +30,8 @@ def test_an_unknown_effect_is_listed_and_found_by_the_doctor(shop: Shop) -> None
     [effect] = shop.json("effects", "unknown")
     doctor = shop.invoke("doctor")
 
+    assert 0 <= effect["age_seconds"] < 60
+    assert "1 unknown, the oldest for " in doctor.stdout
     assert (effect["scope"], effect["key"], effect["state"]) == ("orders", "charge-7", "unknown")
     assert doctor.exit_code == 1
     assert "charge-7 in orders" in doctor.stdout

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 from typing import Any
 
 import psycopg
@@ -38,19 +39,32 @@ async def main() -> None:
         if died:
             os._exit(9)
 
+    text = f'INSERT INTO "{SCHEMA}".shipped VALUES (%s)'
+
     async def handle(message: Any, tx: Any) -> None:
         dies("begun")
-        await tx.execute(f'INSERT INTO "{SCHEMA}".shipped VALUES (%s)', (body_of(KIND, message),))
+        await tx.execute(text, (body_of(KIND, message),))
+        dies("written")
+
+    def handle_in_a_thread(message: Any, tx: Any) -> None:
+        dies("begun")
+        tx.execute(text, (body_of(KIND, message),))
         dies("written")
 
     class Dying(Consumer):
         async def deliver(self, *args: Any, **kwargs: Any) -> Any:
-            verdict = await super().deliver(*args, **kwargs)
+            return self.ended(await super().deliver(*args, **kwargs))
+
+        def deliver_here(self, *args: Any, **kwargs: Any) -> Any:
+            return self.ended(super().deliver_here(*args, **kwargs))
+
+        def ended(self, verdict: Any) -> Any:
             dies("committed")
-            asyncio.get_running_loop().call_later(0.1, dies, "acknowledged")
+            threading.Timer(0.1, dies, ("acknowledged",)).start()
             return verdict
 
-    consumer = Dying(inbox, handle, timeout="2s", concurrency=4)
+    handler = handle_in_a_thread if KIND == "pika" else handle
+    consumer = Dying(inbox, handler, timeout="2s", concurrency=4)
     await broker.consume(consumer, asyncio.Event())
 
 

@@ -6,6 +6,7 @@ Add a store's server in a module of its own, as a `Server`, and name it in `SERV
 
 from __future__ import annotations
 
+from servers.kafka import KafkaServer
 from servers.mariadb import MariadbServer
 from servers.nats import NatsServer
 from servers.postgres import PostgresServer
@@ -18,9 +19,11 @@ REDIS = RedisServer()
 MARIADB = MariadbServer()
 RABBITMQ = RabbitmqServer()
 NATS = NatsServer()
-SERVERS: tuple[Server, ...] = (POSTGRES, REDIS, MARIADB, RABBITMQ, NATS)
+KAFKA = KafkaServer()
+SERVERS: tuple[Server, ...] = (POSTGRES, REDIS, MARIADB, RABBITMQ, NATS, KAFKA)
 
 __all__ = [
+    "KAFKA",
     "MARIADB",
     "NATS",
     "POSTGRES",

@@ -12,7 +12,7 @@ from onejob.commands.claims import ClaimView
 from onejob.commands.health import OpenTransaction
 from onejob.commands.overlap import Late
 from onejob.commands.views import JobView, ReplicaView, ScheduleView
-from onejob.core.time import SECOND, Span
+from onejob.core.time import SECOND, Span, duration
 
 if TYPE_CHECKING:
     from onejob.effects import EffectInfo
@@ -168,19 +168,22 @@ def schedules(found: Sequence[ScheduleView]) -> Check:
     )
 
 
-def effects(found: Sequence[EffectInfo]) -> Check:
+def effects(found: Sequence[EffectInfo], *, most: int) -> Check:
     """Judge whether the outcome of an effect must be settled by a person.
 
-    ``found`` are those whose outcome nobody knows, and that nobody is working on.
+    ``found`` are those whose outcome nobody knows, and that nobody is working on: the oldest first,
+    and no more than ``most``. Said with an age, for what nobody settles becomes no clearer.
     """
     if not found:
         return Check("effects", True, "none unknown")
     names = _named([f"{effect.key} in {effect.scope}" for effect in found])
+    many = f"{len(found):,} or more" if len(found) >= most else f"{len(found):,}"
+    oldest = duration(found[0].age, what="age")
     return Check(
         "effects",
         False,
-        f"{len(found)} unknown: {names}. Look each up at its provider, then: "
-        "onejob effects resolve SCOPE KEY done|redo|failed",
+        f"{many} unknown, the oldest for {span(oldest)}: {names}. Look each up at its provider, "
+        "then: onejob effects resolve SCOPE KEY done|redo|failed",
     )
 
 

@@ -138,7 +138,7 @@ def _contents(app: App, store: AnyStore) -> list[Check]:
         checks.late(store.run(views.late_runs())),
         checks.schedules(every_schedule(store.run)),
         # What `onejob effects` lists: claims of callers that are gone too, none under way.
-        checks.effects(app.effects.unknown(limit=LISTED_MAX)),
+        checks.effects(app.effects.unknown(limit=LISTED_MAX), most=LISTED_MAX),
         checks.ticks(
             store.run(claims.listed(claims.TICK, lapsed=True, limit=LISTED_MAX)),
             schedules=len(guarded.known(store)),

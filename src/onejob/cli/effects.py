@@ -108,6 +108,7 @@ def _as_json(effect: EffectInfo | None) -> dict[str, object] | None:
         "state": effect.state,
         "attempt": effect.attempt,
         "claimed_at": utc(instant(effect.claimed_at, what="claimed")),
+        "age_seconds": effect.age.total_seconds(),
         "owner": effect.owner,
         "run_id": effect.run_id,
         "result": effect.result,

@@ -33,7 +33,10 @@ from onejob.errors import LeaseLost, StoreError, UsageError
 from onejob.inbox.messages import Inbox
 from onejob.inbox.transactions import OpenTransaction, Transactions
 from onejob.job import Job
+from onejob.steps import Call, Steps, acarry, carry
 
+#: Before a message's place in its topic, where that is counted. No id begins with a space.
+_PLACE: Final = " "
 #: The most messages that one process handles at once.
 CONCURRENCY_MOST: Final = 1_000
 
@@ -97,10 +100,41 @@ class Consumer:
             "message is acknowledged at once."
         )
 
+    def check_sync(self, *, instead: str) -> None:
+        """Raise UsageError for an async handler: this loop has threads for it, no event loop."""
+        if iscoroutinefunction(self._handle):
+            raise UsageError(
+                f"this loop calls sync handlers, in threads. For async ones: {instead}."
+            )
+
     async def deliver(
-        self, given: Any, *, envelope_id: Callable[[Any], object], redelivered: bool
+        self, given: Any, *, envelope_id: Callable[[Any], object], redelivered: bool | None
     ) -> Verdict:
-        """Handle one delivery, and say what to tell the broker. Raises nothing but cancellation."""
+        """Handle one delivery, and say what to tell the broker. Raises nothing but cancellation.
+
+        ``redelivered`` is the broker's word on whether it has delivered the message before. None
+        where it gives none, and this may be one that ended its consumer: its place is counted then,
+        which is a word of our own.
+        """
+        steps = self._delivery(given, envelope_id, redelivered)
+        return await acarry(steps, self.inbox.services().arun())
+
+    def deliver_here(
+        self, given: Any, *, envelope_id: Callable[[Any], object], redelivered: bool | None
+    ) -> Verdict:
+        """The same in this thread, for a sync handler."""
+        assert not iscoroutinefunction(self._handle), "the loop has asked: check_sync"
+        steps = self._delivery(given, envelope_id, redelivered)
+        return carry(steps, self.inbox.services().run())
+
+    async def close(self) -> None:
+        """Close the connections that were kept for transactions."""
+        if self._kept is not None:
+            await self._kept.close()
+
+    def _delivery(
+        self, given: Any, envelope_id: Callable[[Any], object], redelivered: bool | None
+    ) -> Steps[Verdict]:
         inbox, events = self.inbox, self.inbox.services().events
         begun = 0
         message_id = ""
@@ -109,35 +143,33 @@ class Consumer:
             message_id = inbox.identified(message, lambda: envelope_id(given))
         except Exception as error:  # noqa: BLE001 - the sender's content, whatever it breaks
             return self._told(Dead(f"it can't be read: {error_text(error)}"), "?")
-        run = inbox.services().arun()
         try:
+            if redelivered is None:
+                place = f"{_PLACE}{envelope_id(given)}"
+                redelivered = (yield inbox.begun(place, redelivered=False)) > 1
             if redelivered:
-                begun = await run(inbox.begun(message_id, redelivered=True))
-                if (dead := too_often(begun, self.max_deliveries)) is not None:
+                begun = yield inbox.begun(message_id, redelivered=True)
+                dead = too_often(begun, self.max_deliveries)
+                # One whose acknowledgements were lost is known, however often it comes.
+                if dead is not None and not (yield from inbox.known(message_id)):
                     return self._told(dead, message_id)
-            first = await self._handled(message, message_id)
+            first = yield from self._handled(message, message_id)
         except (StoreError, LeaseLost) as error:
             # The store's trouble is none of the message's: not counted. Committed or not, the next
             # delivery finds out.
             events.emit("message.trouble", inbox=inbox.name, key=message_id, error=str(error))
             return Again(str(error), PAUSE_MOST)
         except Exception as error:  # noqa: BLE001 - the edge of the loop: counted, and told
-            return await self._failed(error, message_id, begun)
+            return (yield from self._failed(error, message_id, begun))
         events.emit("message.handled", inbox=inbox.name, key=message_id, first=first)
         return Handled(first)
 
-    async def close(self) -> None:
-        """Close the connections that were kept for transactions."""
-        if self._kept is not None:
-            await self._kept.close()
-
-    async def _failed(self, error: Exception, message_id: str, begun: int) -> Verdict:
+    def _failed(self, error: Exception, message_id: str, begun: int) -> Steps[Verdict]:
         why = error_text(error)
         if not begun:
             # Counted here: a sender that sends it anew does not say that it came before.
             try:
-                count = self.inbox.begun(message_id, redelivered=False)
-                begun = await self.inbox.services().arun()(count)
+                begun = yield self.inbox.begun(message_id, redelivered=False)
             except StoreError:
                 begun = 1
         verdict = after_failure(begun, self.max_deliveries, why)
@@ -154,14 +186,17 @@ class Consumer:
             )
         return verdict
 
-    async def _handled(self, message: Any, message_id: str) -> bool:
+    def _handled(self, message: Any, message_id: str) -> Steps[bool]:
         """Make the message take effect, once; tell whether this was the first time."""
         if self._job is not None and self._args is not None:
             args = self._args(message)
-            return await self.inbox.hand_over_id(message_id, job=self._job, args=args)
-        assert self._handle is not None, "one of the two is given"
-        if not iscoroutinefunction(self._handle):
-            return await asyncio.to_thread(self._unit, message, message_id)
+            return (yield from self.inbox.handing_over(message_id, job=self._job, args=args))
+        unit = self._aunit if iscoroutinefunction(self._handle) else self._unit
+        first: bool = yield Call(unit, (message, message_id))
+        return first
+
+    async def _aunit(self, message: Any, message_id: str) -> bool:
+        assert self._handle is not None, "asked of a handler only"
         async with asyncio.timeout(self.timeout / SECOND):
             opened: Any = self._open() if self._open is not None else self._transactions.aopen()
             async with opened as tx:

@@ -22,11 +22,12 @@ class Crew:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         return self._size - len(self._tasks)
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begin one."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     async def drain(self, seconds: float) -> None:
         """Let what is at work end; cancel what has not by then."""

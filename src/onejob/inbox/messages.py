@@ -174,13 +174,12 @@ class Inbox:
         services.wake()
         return answer
 
-    async def hand_over_id(
+    def handing_over(
         self, message_id: str, *, job: Job[..., ..., Any], args: Mapping[str, Any]
-    ) -> bool:
+    ) -> Steps[bool]:
         """Make a run of the message of this id; False: there is one."""
         services = self.services()
-        run = self._run(message_id, job, args, services)
-        [answer] = await acarry(enqueue([run]), services.arun())
+        [answer] = yield from enqueue([self._run(message_id, job, args, services)])
         services.wake()
         return answer.created
 
@@ -212,6 +211,11 @@ class Inbox:
         """Return the command that counts a beginning of this message, on its id."""
         least = 2 if redelivered else 1
         return inbox.begun(self.name, message_id, least=least, keep=self.keep)
+
+    def known(self, message_id: str) -> Steps[bool]:
+        """Tell whether the message of this id has been handled."""
+        entry: Entry | None = yield inbox.read(self.name, message_id)
+        return entry is not None and entry.state is EntryState.DONE
 
     def _entry(
         self, message: Any, content: object, claim_for: Duration, if_unknown: str

@@ -10,11 +10,11 @@ import asyncio
 from typing import Any
 
 from onejob.core.names import check_name
-from onejob.core.redelivery import Again, Dead, Handled
 from onejob.core.time import SECOND, Span
 from onejob.errors import UsageError
 from onejob.inbox.consumer import Consumer
 from onejob.inbox.crew import Crew, until
+from onejob.inbox.telling import tell
 from onejob.runtime.events import log
 
 #: How long one look for messages waits at the server.
@@ -127,16 +127,13 @@ class _Loop:
         verdict = await self._consumer.deliver(
             message, envelope_id=_id_of, redelivered=message.metadata.num_delivered > 1
         )
-        try:
-            match verdict:
-                case Handled():
-                    await message.ack()
-                case Again(_, pause):
-                    await message.nak(delay=pause / SECOND)
-                case Dead(why):
-                    await self._bury(message, why)
-        except Exception as error:  # noqa: BLE001 - the inbox knows what the broker was not told
-            log.info("onejob: NATS was not told (%s): it will deliver the message again", error)
+        await tell(
+            "NATS",
+            verdict,
+            done=message.ack,
+            again=lambda pause: message.nak(delay=pause / SECOND),
+            dead=lambda why: self._bury(message, why),
+        )
 
     async def _bury(self, message: Any, why: str) -> None:
         """Taken off only once a stream has said that it has it."""

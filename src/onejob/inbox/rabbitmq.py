@@ -12,20 +12,21 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from onejob.core.redelivery import Again, Dead, Handled
-from onejob.core.time import SECOND, Duration, Span, duration
-from onejob.counts import check_count
+from onejob.core.time import SECOND, Duration, Span
+from onejob.inbox.amqp import (
+    CONSUMER_TIMEOUT,
+    PREFETCH_MOST,
+    check_bounds,
+    dead_headers,
+    waited_too_long,
+)
 from onejob.inbox.consumer import Consumer
 from onejob.inbox.crew import Crew, until
+from onejob.inbox.telling import untold
 from onejob.runtime.events import log
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractIncomingMessage
-
-#: RabbitMQ's own default for how long a message may be unacknowledged.
-CONSUMER_TIMEOUT = "30m"
-
-#: What a queue can be told to prefetch.
-_PREFETCH_MOST = 65_535
 
 
 async def consume(
@@ -45,15 +46,7 @@ async def consume(
     where it is not given. ``consumer_timeout`` is the server's own (the protocol can't tell it):
     UsageError, before anything is opened, where handling may take longer.
     """
-    fetched = consumer.concurrency if prefetch is None else prefetch
-    check_count(fetched, what="prefetch", most=_PREFETCH_MOST)
-    limit = duration(consumer_timeout, what="consumer_timeout", least=SECOND)
-    consumer.check_limit(
-        limit,
-        prefetch=fetched,
-        name="RabbitMQ's consumer_timeout",
-        advice="Raise it at the server (and say so here), lower timeout= or prefetch=.",
-    )
+    fetched, limit = check_bounds(consumer, prefetch, consumer_timeout)
     import aio_pika
 
     dead = f"{queue}.dead" if dead_letter is None else dead_letter
@@ -75,7 +68,7 @@ async def consume(
 
 class _Loop:
     def __init__(self, consumer: Consumer, channel: Any, dead: str, limit: Span) -> None:
-        self.crew = Crew(_PREFETCH_MOST)
+        self.crew = Crew(PREFETCH_MOST)
         self._consumer, self._channel, self._dead = consumer, channel, dead
         self._room = asyncio.Semaphore(consumer.concurrency)
         self._limit = limit
@@ -86,9 +79,7 @@ class _Loop:
 
     async def _deliver(self, message: AbstractIncomingMessage, at: float) -> None:
         async with self._room:
-            waited = Span(int((time.monotonic() - at) * SECOND))
-            if waited + self._consumer.timeout >= self._limit:
-                # By its end the server would have handed it out again.
+            if waited_too_long(time.monotonic() - at, self._consumer, self._limit):
                 await _told(message.nack(requeue=True))
                 return
             verdict = await self._consumer.deliver(
@@ -109,10 +100,9 @@ class _Loop:
         """Off this queue only once the other one has confirmed that it has it."""
         import aio_pika
 
-        headers = {**message.headers, "x-onejob-reason": why, "x-onejob-queue": message.routing_key}
         copy = aio_pika.Message(
             message.body,
-            headers=headers,
+            headers=dead_headers(message.headers, why, message.routing_key),
             message_id=message.message_id,
             content_type=message.content_type,
             delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
@@ -131,7 +121,7 @@ async def _told(telling: Any) -> None:
     try:
         await telling
     except Exception as error:  # noqa: BLE001 - the inbox knows what the broker was not told
-        log.info("onejob: RabbitMQ was not told (%s): it will deliver the message again", error)
+        untold("RabbitMQ", error)
 
 
 async def _for_ever() -> None:

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from onejob.core.names import check_name
-from onejob.core.redelivery import Again, Dead, Handled
 from onejob.core.time import SECOND, Duration, Span, duration
 from onejob.inbox.consumer import Consumer
 from onejob.inbox.crew import Crew, until
+from onejob.inbox.telling import tell
 from onejob.runtime.events import log
 
 #: How long one look for new messages waits at the server.
@@ -147,16 +147,13 @@ class _Loop:
         verdict = await self._consumer.deliver(
             message, envelope_id=lambda given: given[0], redelivered=redelivered
         )
-        try:
-            match verdict:
-                case Handled():
-                    await self._client.xack(self._stream, self._group, entry)
-                case Again(_, pause):
-                    await self._wait_for_its_turn(entry, pause)
-                case Dead(why):
-                    await self._bury(entry, fields, why)
-        except Exception as error:  # noqa: BLE001 - the inbox knows what the broker was not told
-            log.info("onejob: Redis was not told (%s): the message is claimed again", error)
+        await tell(
+            "Redis",
+            verdict,
+            done=lambda: self._client.xack(self._stream, self._group, entry),
+            again=lambda pause: self._wait_for_its_turn(entry, pause),
+            dead=lambda why: self._bury(entry, fields, why),
+        )
 
     async def _wait_for_its_turn(self, entry: bytes, pause: Span) -> None:
         """Leave it pending, idle for so long that it can be claimed once the pause is over."""

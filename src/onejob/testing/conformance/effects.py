@@ -268,7 +268,7 @@ def test_an_entry_is_kept_from_when_it_ended(run: Run) -> None:
 
 
 def test_unsettled_effects_are_listed_oldest_first(run: Run) -> None:
-    """P7, E18"""
+    """P7, E18: each with how long it has been so, by the store's clock."""
     for n, key in enumerate(("c", "a", "b")):
         assert run(ledger.claim(replace(CHARGE, key=key), now=NOW + n))
     settled = run(ledger.claim(replace(CHARGE, key="done"), now=NOW))
@@ -279,9 +279,10 @@ def test_unsettled_effects_are_listed_oldest_first(run: Run) -> None:
         )
     )
 
-    listed = [entry.key for entry in run(ledger.unsettled(limit=2, now=NOW))]
+    later = NOW + 3 * DAY
+    listed = [(entry.key, entry.age) for entry in run(ledger.unsettled(limit=2, now=later))]
 
-    assert listed == ["c", "a"]
+    assert listed == [("c", 3 * DAY), ("a", 3 * DAY - 1)]
 
 
 def test_the_effects_of_a_run_can_be_looked_at(run: Run) -> None:
