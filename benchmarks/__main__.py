@@ -26,7 +26,7 @@ WIDTH = 140
 
 NAMES = (
     *("start", "enqueue", "drain", "pickup", "fenced", "takeover", "idle", "memory", "ticks"),
-    "effects",
+    *("effects", "inbox"),
     "arithmetic",
     "guard",
     *("locks", "redis_locks", "contention", "renewals"),
