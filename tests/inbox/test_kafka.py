@@ -335,6 +335,25 @@ def test_a_rebalance_may_last_as_long_as_handling_and_nobody_else_commits(
     assert asked["enable_auto_commit"] is False
 
 
+def test_a_stop_is_heard_at_the_moment_of_news(app: App) -> None:
+    """What is handled in the same turn of the loop must not come in place of the cancellation."""
+
+    async def scenario() -> bool:
+        loop = loop_over(Recorded(), Consumer(app.inbox("orders"), nothing))
+        running = asyncio.create_task(loop.run())
+        await asyncio.sleep(0.01)
+        loop._news.set()
+        # The news have reached the one that waits for them, and it has not gone on yet.
+        await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.wait([running], timeout=1)
+        heard = running.done()
+        running.cancel()
+        return heard
+
+    assert asyncio.run(scenario())
+
+
 def test_settings_that_would_lose_or_double_messages_are_refused(app: App, broker: Kafka) -> None:
     """B08, B12: the limit before anything is opened; the topics before anything is fetched."""
 
