@@ -196,7 +196,8 @@ def _statements(
         statement(number)
         took.append((time.perf_counter() - began) * 1e6)
     commit()
-    return {"microseconds": statistics.median(took[WARM:])}
+    usual = statistics.median(took[WARM:])
+    return {"rate": 1e6 / usual, "microseconds": usual}
 
 
 def _one_by_one(count: int, call: Callable[[int], object]) -> dict[str, float]:

@@ -30,6 +30,8 @@ FIGURES = {
     "redis_locks": {"p50", "p99"},
     "contention": {"turns", "asked", "p50", "p99", "fairness", "least", "two"},
     "renewals": {"commands", "locks", "lost"},
+    "effects": {"rate"},
+    "inbox": {"rate"},
     "guard": {"won", "won_p99", "done", "refused", "refused_p99"},
 }
 
@@ -44,6 +46,7 @@ pytestmark = [
 LONG = {
     "contention",
     "drain",
+    "effects",
     "enqueue",
     "fenced",
     "idle",
