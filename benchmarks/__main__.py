@@ -6,6 +6,7 @@ import os
 import secrets
 import sys
 import time
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -40,9 +41,16 @@ NAMES = (
 @click.option("--full", is_flag=True, help="The sizes for a record: 50,000 runs a drain.")
 @click.option("--tiny", is_flag=True, help="Only see that it runs; the figures mean nothing.")
 @click.option("--peers/--no-peers", default=True, help="Install and measure others beside us.")
+@click.option("--only", default="", metavar="TEXT", help="Only lines that have this in them.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines in place of tables.")
 def command(
-    names: tuple[str, ...], number: int, full: bool, tiny: bool, peers: bool, as_json: bool
+    names: tuple[str, ...],
+    number: int,
+    full: bool,
+    tiny: bool,
+    peers: bool,
+    only: str,
+    as_json: bool,
 ) -> None:
     """Measure onejob beside its peers and beside plain loops: all, or the NAMEd ones.
 
@@ -59,6 +67,7 @@ def command(
             remarks.print(f"[bold]{name}[/bold]")
             began = time.monotonic()
             table = import_module(f"benchmarks.{name}").table(context)
+            table = replace(table, entries=[e for e in table.entries if only in e.label])
             measured = rounds.run(table, number, lambda text: remarks.print(text, markup=False))
             _show(name, table, measured, as_json=as_json)
             failed = failed or any(m.ours and m.failures for m in measured)
