@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -73,11 +73,11 @@ def inside(fence: Fence) -> Iterator[None]:
         _around.reset(before)
 
 
-@contextmanager
-def none() -> Iterator[None]:
+def leave() -> Token[tuple[Fence, ...]]:
     """Begin a handler: what an earlier one left in this thread is not around it."""
-    before = _around.set(())
-    try:
-        yield
-    finally:
-        _around.reset(before)
+    return _around.set(())
+
+
+def back(before: Token[tuple[Fence, ...]]) -> None:
+    """End a handler that began with :func:`leave`."""
+    _around.reset(before)

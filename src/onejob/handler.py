@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from onejob.core.time import duration
 from onejob.heartbeat import Heartbeat, check_heartbeat
-from onejob.run import AsyncRun, Run, entered
+from onejob.run import AsyncRun, Entered, Run
 from onejob.runtime.attempt import Attempt
 from onejob.services import Services
 
@@ -42,17 +42,23 @@ class Handler:
 
     def _called(self, attempt: Attempt) -> Any:
         run, args, kwargs = self._prepared(attempt, Run)
-        with self._services.handling(), self._beating(attempt), entered(run):
+        around = self._services.handling()
+        if around is None and self._heartbeat is None:
+            with Entered(run):
+                return self._job.function(*args, **kwargs)
+        with around or nullcontext(), self._beating(attempt), Entered(run):
             return self._job.function(*args, **kwargs)
 
-    def _awaited(self, attempt: Attempt) -> Coroutine[Any, Any, Any]:
-        async def awaited() -> Any:
-            run, args, kwargs = self._prepared(attempt, AsyncRun)
-            async with self._services.ahandling():
-                with self._beating(attempt), entered(run):
-                    return await self._job.function(*args, **kwargs)
-
-        return awaited()
+    async def _awaited(self, attempt: Attempt) -> Any:
+        run, args, kwargs = self._prepared(attempt, AsyncRun)
+        around = self._services.ahandling()
+        if around is None and self._heartbeat is None:
+            # What stands around nothing costs as much as a short handler.
+            with Entered(run):
+                return await self._job.function(*args, **kwargs)
+        async with around or nullcontext():
+            with self._beating(attempt), Entered(run):
+                return await self._job.function(*args, **kwargs)
 
     @contextmanager
     def _beating(self, attempt: Attempt) -> Iterator[None]:

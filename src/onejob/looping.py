@@ -70,7 +70,7 @@ class Looping:
         """Go through all items; return what became of them."""
         self.result = EachResult(scope=self.loop.scope)
         self._told = self.now()
-        more, ended_meanwhile = True, 0
+        more, ahead = True, 0
         while more or self._fresh or self._settling or self._outstanding:
             self.look()
             if self.stop is not None:
@@ -79,8 +79,10 @@ class Looping:
                 continue
             if more and not self._fresh and not self._settling:
                 more = yield from self._more()
-            yield from self._claim(ended_meanwhile)
-            ended_meanwhile = yield from self._collect(wait=True)
+            yield from self._claim(ahead)
+            # Calls that began together end together: what one answer of the store was too late for
+            # is kept in mind for a few more.
+            ahead = max((yield from self._collect(wait=True)), ahead * 7 // 8)
             yield from self._write()
             yield from self.tell()
         return (yield from self._end())

@@ -55,15 +55,24 @@ def current_run() -> Run | AsyncRun:
         ) from None
 
 
-@contextmanager
-def entered(run: Run | AsyncRun) -> Iterator[None]:
-    """Make ``run`` the current one for the code inside."""
-    before = _current.set(run)
-    try:
-        with fences.none():
-            yield
-    finally:
-        _current.reset(before)
+class Entered:
+    """Make ``run`` the current one for the code inside.
+
+    No generator: this stands around every handler, and takes a third of the time so.
+    """
+
+    __slots__ = ("_before", "_fences", "_run")
+
+    def __init__(self, run: Run | AsyncRun) -> None:
+        self._run = run
+
+    def __enter__(self) -> None:
+        self._before = _current.set(self._run)
+        self._fences = fences.leave()
+
+    def __exit__(self, *_: object) -> None:
+        fences.back(self._fences)
+        _current.reset(self._before)
 
 
 class Run(Facts):

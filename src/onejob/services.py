@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -123,13 +123,13 @@ class Services:
         """Return the same for the running loop."""
         return self.arun(within)
 
-    def handling(self) -> AbstractContextManager[None]:
-        """Return what stands around each sync handler, in its thread."""
-        return nullcontext()
+    def handling(self) -> AbstractContextManager[None] | None:
+        """Return what stands around each sync handler, in its thread; None: nothing."""
+        return None
 
-    def ahandling(self) -> AbstractAsyncContextManager[None]:
+    def ahandling(self) -> AbstractAsyncContextManager[None] | None:
         """Return what stands around each async handler."""
-        return nullcontext()
+        return None
 
     def through(self, adapter: Any) -> Callable[[Command[Any]], Any]:
         """Return what carries a command out over a connection that has been adapted."""

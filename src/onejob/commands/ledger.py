@@ -96,7 +96,13 @@ def first_in_run(
 
     False is "known" or "superseded": ask :func:`runs.fence` which.
     """
-    parameters: Parameters = {**asdict(claim), "scope": scope, "key": key, "keep": keep, "now": now}
+    parameters: Parameters = {
+        **claim._asdict(),
+        "scope": scope,
+        "key": key,
+        "keep": keep,
+        "now": now,
+    }
     return Command("ledger_first_in_run", parameters, found)
 
 
@@ -112,7 +118,7 @@ def claim_in_run(claim: Claim, entry: NewEntry, *, now: int | None = None) -> Co
     None: an entry exists, or the attempt is superseded; :func:`read` and ``runs.standings`` tell.
     """
     parameters: Parameters = {
-        **asdict(claim),
+        **claim._asdict(),
         "scope": entry.scope,
         "key": entry.key,
         "owner": entry.owner,
@@ -136,7 +142,7 @@ def claim_many_in_run(
     """
     batch = [{"key": key, "fingerprint": content} for key, content in sorted(entries.items())]
     parameters: Parameters = {
-        **asdict(claim),
+        **claim._asdict(),
         "scope": scope,
         "owner": owner,
         "entries": as_json(batch),
@@ -153,7 +159,7 @@ def reclaim(
     With ``run``, only while that claim holds its run. None: it changed meanwhile; read again.
     """
     parameters: Parameters = {
-        **asdict(run or NO_RUN),
+        **(run or NO_RUN)._asdict(),
         "scope": entry.scope,
         "key": entry.key,
         "owner": entry.owner,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onejob.commands.command import Command, Parameters, Row, as_json, count
-from onejob.core.run import Claim, ReplicaId, RunId, Token
+from onejob.core.run import Claim, RunId
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _ended(rows: Sequence[Row]) -> tuple[RunId, ...]:
 
 
 def _claims(rows: Sequence[Row]) -> tuple[Claim, ...]:
-    return tuple(Claim(RunId(id), Token(token), ReplicaId(replica)) for id, token, replica in rows)
+    return tuple(map(Claim._make, rows))
 
 
 def _late(rows: Sequence[Row]) -> tuple[Late, ...]:

@@ -9,7 +9,8 @@ those again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from operator import attrgetter
 
 from onejob.commands.command import Command, Parameters, Row, as_json, count, found
 from onejob.core.retry import OnLoss
@@ -225,18 +226,18 @@ def fence(claim: Claim, *, idle_limit: int, now: int | None = None) -> Command[b
     bounds how long the store lets that transaction sit idle, so that a frozen holder cannot keep
     the run from the others. False means superseded: roll back.
     """
-    parameters: Parameters = {**asdict(claim), "idle_limit": idle_limit, "now": now}
+    parameters: Parameters = {**claim._asdict(), "idle_limit": idle_limit, "now": now}
     return Command("run_fence", parameters, found)
 
 
 def free(claim: Claim) -> Command[bool]:
     """Tell whether this claim holds its run and no open transaction has the run locked."""
-    return Command("run_free", asdict(claim), found, writes=False, repeatable=True)
+    return Command("run_free", claim._asdict(), found, writes=False, repeatable=True)
 
 
 def progress(claim: Claim, note: str) -> Command[bool]:
     """Record how far an attempt has come. False: superseded (or locked by its own transaction)."""
-    return Command("run_progress", {**asdict(claim), "note": note}, found, repeatable=True)
+    return Command("run_progress", {**claim._asdict(), "note": note}, found, repeatable=True)
 
 
 def cancel(id: RunId, *, keep: int, now: int | None = None) -> Command[bool]:
@@ -336,13 +337,15 @@ def _known(rows: Sequence[Row]) -> Known | None:
 
 
 def _claimed(rows: Sequence[Row]) -> tuple[ClaimedRun, ...]:
-    runs = [ClaimedRun(*row) for row in rows]
-    runs.sort(key=lambda run: (run.priority, run.due, run.id))
-    return tuple(runs)
+    return tuple(sorted(map(ClaimedRun._make, rows), key=_in_turn))
+
+
+#: In the order of priority, due time and id.
+_in_turn = attrgetter("priority", "due", "id")
 
 
 def _claims(rows: Sequence[Row]) -> tuple[Claim, ...]:
-    return tuple(Claim(RunId(id), Token(token), ReplicaId(replica)) for id, token, replica in rows)
+    return tuple(map(Claim._make, rows))
 
 
 def _standings(rows: Sequence[Row]) -> dict[RunId, Standing]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from onejob.core.disclosure import redacted
 
@@ -75,8 +75,10 @@ class Kind(StrEnum):
     PERIOD = "period"
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+# Tuples, as these two are made, hashed and compared several times for every run.
+
+
+class Claim(NamedTuple):
     """The guard of every write about a running run: all three must still match in the store."""
 
     id: RunId
@@ -84,8 +86,7 @@ class Claim:
     replica: ReplicaId
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedRun:
+class ClaimedRun(NamedTuple):
     """A run as a replica received it: what to execute and under which claim.
 
     Instants are microseconds since the epoch by the store's clock. ``claimed`` is when the store

@@ -68,6 +68,8 @@ class Names:
                 return self._event(value)
             case dict():
                 return {self._named("run", id): self._shown(one) for id, one in value.items()}
+            case tuple() if hasattr(value, "_asdict"):
+                return {name: self._field(name, one) for name, one in value._asdict().items()}
             case tuple() | list():
                 return [self._shown(one) for one in value]
             case frozenset():

@@ -51,7 +51,7 @@ def test_a_claim_in_a_run_needs_the_claim_that_holds_it(run: Run) -> None:
     assert settle(run, ended.claim, DONE)
 
     stale = run(ledger.claim_in_run(old.claim, CHARGE, now=NOW))
-    borrowed = replace(new.claim, replica=ReplicaId("replica-a"))
+    borrowed = new.claim._replace(replica=ReplicaId("replica-a"))
     foreign = run(ledger.claim_in_run(borrowed, CHARGE, now=NOW))
     over = run(ledger.claim_in_run(ended.claim, CHARGE, now=NOW))
     token = run(ledger.claim_in_run(new.claim, CHARGE, now=NOW))

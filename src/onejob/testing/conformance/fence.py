@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from onejob.commands import ledger, runs, views
 from onejob.core.run import Again, End, LeaveUnknown, Outcome, ReplicaId
 from onejob.core.time import HOUR, SECOND
@@ -37,7 +35,7 @@ def test_a_superseded_attempt_records_no_progress(run: Run) -> None:
     taken_over(run, old)
 
     assert not run(runs.progress(old.claim, "3 of 9"))
-    assert not run(runs.progress(replace(old.claim, replica=ReplicaId("x")), "3 of 9"))
+    assert not run(runs.progress(old.claim._replace(replica=ReplicaId("x")), "3 of 9"))
     view = run(views.run_get(old.id))
     assert view is not None
     assert view.progress is None
@@ -57,7 +55,7 @@ def test_a_fence_holds_for_exactly_the_present_claim(run: Run, sessions: Session
     session = sessions.open()
 
     stale = session.run(runs.fence(old.claim, idle_limit=LIMIT, now=NOW))
-    other = replace(new.claim, replica=ReplicaId("replica-a"))
+    other = new.claim._replace(replica=ReplicaId("replica-a"))
     borrowed = session.run(runs.fence(other, idle_limit=LIMIT, now=NOW))
     held = session.run(runs.fence(new.claim, idle_limit=LIMIT, now=NOW))
 
@@ -101,7 +99,7 @@ def test_a_run_is_free_for_exactly_the_present_claim(run: Run) -> None:
     new = taken_over(run, old)
 
     stale, present = run(runs.free(old.claim)), run(runs.free(new.claim))
-    other = run(runs.free(replace(new.claim, replica=ReplicaId("x"))))
+    other = run(runs.free(new.claim._replace(replica=ReplicaId("x"))))
     assert settle(run, new.claim, DONE)
 
     assert (stale, other, present) == (False, False, True)

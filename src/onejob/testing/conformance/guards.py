@@ -351,14 +351,14 @@ def _near_miss(run: Run, miss: str) -> Claim:
             assert (new.id, new.replica) == (old.id, old.replica)
             return old.claim
         case "other replica":
-            return replace(old.claim, replica=ReplicaId("replica-b"))
+            return old.claim._replace(replica=ReplicaId("replica-b"))
         case "other run":
             other = made(run, "k2")
             assert [one.id for one in claim(run, old.replica)] == [other]
-            return replace(old.claim, id=other)
+            return old.claim._replace(id=other)
         case "not running":
             assert settle(run, old.claim, Again(0, Outcome.FAILED))
-            return replace(old.claim, replica=ReplicaId(""))
+            return old.claim._replace(replica=ReplicaId(""))
         case _:
             assert settle(run, old.claim, DONE)
             return old.claim

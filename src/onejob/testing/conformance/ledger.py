@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from onejob.commands import ledger
 from onejob.core.effect import EntryState
 from onejob.core.run import ReplicaId
@@ -70,7 +68,7 @@ def test_first_in_a_run_needs_the_claim_that_holds_it(run: Run) -> None:
     new = taken_over(run, old)
 
     stale = run(ledger.first_in_run(old.claim, "mail/k", "sent", keep=KEEP, now=NOW))
-    borrowed = replace(new.claim, replica=ReplicaId("replica-a"))
+    borrowed = new.claim._replace(replica=ReplicaId("replica-a"))
     foreign = run(ledger.first_in_run(borrowed, "mail/k", "sent", keep=KEEP, now=NOW))
     first = run(ledger.first_in_run(new.claim, "mail/k", "sent", keep=KEEP, now=NOW))
     second = run(ledger.first_in_run(new.claim, "mail/k", "sent", keep=KEEP, now=NOW))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -71,7 +70,7 @@ def test_another_replica_cannot_settle_under_the_right_token(run: Run, way_out: 
     """After failover to an asynchronous copy a number may be issued again: the replica counts."""
     claimed = running(run)
 
-    assert not settle(run, replace(claimed.claim, replica=ReplicaId("replica-b")), way_out)
+    assert not settle(run, claimed.claim._replace(replica=ReplicaId("replica-b")), way_out)
     assert run(runs.held(claimed.replica)) == (claimed,)
 
 
