@@ -14,7 +14,7 @@ import pytest
 
 from api.conftest import Begin
 from onejob import App, AsyncRun, Job, Run, UsageError
-from onejob.run import entered
+from onejob.run import Entered
 
 Other = Job[Any, Any, Any]
 
@@ -104,7 +104,7 @@ def test_a_transaction_of_the_callers_is_fenced_until_it_ends(
     else:
         connection = psycopg.connect(app._url.target)
 
-    with entered(run):
+    with Entered(run):
         run.fence(within=connection)
         with pytest.raises(UsageError, match="Pass within=tx"):
             other.enqueue(7)
@@ -112,7 +112,7 @@ def test_a_transaction_of_the_callers_is_fenced_until_it_ends(
         assert other.enqueue(7).created
         run.fence(within=connection)
     # Another handler in this thread has not fenced anything.
-    with entered(run):
+    with Entered(run):
         assert other.using(within=connection).enqueue(8).created
         connection.commit()
     connection.close()

@@ -14,7 +14,7 @@ import pytest
 
 from api.conftest import Begin
 from onejob import App, AsyncRun, LeaseLost, Run, UnsupportedByStore, UsageError, current_run
-from onejob.run import entered
+from onejob.run import Entered
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_the_current_run_is_known_below_the_handler_and_nowhere_else(run: Run) -
     async def in_a_thread() -> Any:
         return await asyncio.to_thread(current_run)
 
-    with entered(run):
+    with Entered(run):
         assert current_run() is run
         assert asyncio.run(in_a_thread()) is run
     with pytest.raises(UsageError):

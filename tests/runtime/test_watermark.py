@@ -12,7 +12,7 @@ STORE_NOW = 1_774_746_000_000_000
 
 
 def claimed(id: int, *, due: int = STORE_NOW, at: int = STORE_NOW, **changes: Any) -> ClaimedRun:
-    fields: dict[str, Any] = dict.fromkeys(ClaimedRun.__slots__, 0)
+    fields: dict[str, Any] = dict.fromkeys(ClaimedRun._fields, 0)
     fields |= {"id": id, "due": due, "claimed": at, "queue": "default", "priority": 5, **changes}
     return ClaimedRun(**fields)
 

@@ -14,6 +14,7 @@ from typing import Any
 from onejob.commands.command import Command
 from onejob.commands.runs import Made
 from onejob.commands.views import EventView
+from onejob.core.run import Claim, ClaimedRun
 
 #: Commands whose bare integer is a token, and not a count.
 DRAW_A_TOKEN = {
@@ -68,7 +69,7 @@ class Names:
                 return self._event(value)
             case dict():
                 return {self._named("run", id): self._shown(one) for id, one in value.items()}
-            case tuple() if hasattr(value, "_asdict"):
+            case Claim() | ClaimedRun():
                 return {name: self._field(name, one) for name, one in value._asdict().items()}
             case tuple() | list():
                 return [self._shown(one) for one in value]
