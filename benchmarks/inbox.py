@@ -42,7 +42,7 @@ def _measured(kind: str, broker: str, context: Context) -> Figures:
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "benchmarks.drivers.inbox"),
-                *(kind, broker, place.url, str(context.sizes.fenced)),
+                *(kind, broker, place.url, str(context.sizes.fenced * 4)),
             ],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,
