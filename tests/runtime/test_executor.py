@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -371,7 +370,7 @@ def test_a_settled_claim_does_not_forget_a_newer_attempt_of_the_same_run(stage: 
     async def scene() -> Bench:
         bench = Bench(stage, Job("report", for_ever))
         [run] = bench.claim("one")
-        newer = replace(run, token=Token(run.token + 1), attempt=2)
+        newer = run._replace(token=Token(run.token + 1), attempt=2)
         bench.executor.take(newer, bench.member)
         bench.executor.settled(run.claim)
         return bench
@@ -492,7 +491,7 @@ def test_interruptions_have_a_cap_of_their_own(stage: Stage) -> None:
     async def scene() -> Bench:
         bench = Bench(stage, Job("report", for_ever))
         [run] = bench.claim("one")
-        bench.executor.take(replace(run, interrupted=MAX_INTERRUPTIONS - 1), bench.member)
+        bench.executor.take(run._replace(interrupted=MAX_INTERRUPTIONS - 1), bench.member)
         await stage.passes(1)
         await bench.executor.drain(0)
         return bench
