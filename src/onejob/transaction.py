@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 from onejob.core.time import Span
-from onejob.errors import StoreUnavailable, UnsupportedByStore
+from onejob.errors import UnsupportedByStore
 from onejob.services import Services
 
 T = TypeVar("T")
@@ -21,9 +21,9 @@ async def open_transaction(
 ) -> AsyncIterator[Any]:
     """Open a transaction for code in this loop, and commit it at the end.
 
-    On PostgreSQL through an async connection of its own. SQLite's driver has none: the transaction
-    is begun and ended in a thread, and its connection may be used in the loop. MariaDB's waits for
-    its server, and would stop the loop.
+    On PostgreSQL through an async connection that serves nobody else meanwhile. SQLite's driver has
+    none: the transaction is begun and ended in a thread, and its connection may be used in the
+    loop. MariaDB's waits for its server, and would stop the loop.
     """
     if services.store.dialect == "mariadb":
         raise UnsupportedByStore(
@@ -32,8 +32,9 @@ async def open_transaction(
             instead="Its driver here is PyMySQL, which is sync: hold the lock and open its "
             "transaction in a thread (asyncio.to_thread), or check the token with app.fence.",
         )
-    if services.store.dialect == "postgresql":
-        async with _postgresql(services) as connection:
+    store: Any = services.store
+    if store.dialect == "postgresql":
+        async with store.transaction_in_a_loop() as connection:
             yield connection
     else:
         transaction = services.store.transaction(longest=longest or services.longest)
@@ -78,28 +79,3 @@ def _leave(manager: AbstractContextManager[Any], error: BaseException) -> bool:
         if raised is not error:
             raise
         return False
-
-
-@asynccontextmanager
-async def _postgresql(services: Services) -> AsyncIterator[Any]:
-    import psycopg
-
-    from onejob.stores.postgres import PostgresStore
-    from onejob.stores.postgres_session import refuse_ended
-
-    store = services.store
-    assert isinstance(store, PostgresStore), "its dialect says so"
-    try:
-        connection = await psycopg.AsyncConnection.connect(store.conninfo, autocommit=True)
-    except psycopg.OperationalError as error:
-        raise StoreUnavailable(store.where, _first_line(error)) from error
-    if store.pooled:
-        connection.prepare_threshold = None
-    with store.mapped("transaction"):
-        async with connection, connection.transaction():
-            yield connection
-            refuse_ended(connection)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -10,8 +10,8 @@ again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import psycopg
@@ -26,6 +26,7 @@ from onejob.stores.catalogue import Catalogue
 from onejob.stores.connections import Connections
 from onejob.stores.migrate import Migrated
 from onejob.stores.postgres_lane import CONNECT_SECONDS, PostgresLane
+from onejob.stores.postgres_loops import LoopConnections
 from onejob.stores.postgres_session import (
     Connection,
     Session,
@@ -83,6 +84,7 @@ class PostgresStore:
         self._session: Session | None = None
         self._texts: dict[str, tuple[bytes, Sequence[str]]] = {}
         self._connections: Connections[Connection] = Connections(self.connect, usable, at_rest)
+        self._in_loops = LoopConnections(self._connect_in_a_loop, lambda: not self.pooled)
 
     def run(self, command: Command[T], within: Within | None = None) -> T:
         """Carry out one command: atomically by itself, or within the caller's transaction."""
@@ -136,6 +138,23 @@ class PostgresStore:
             )
             yield connection
             refuse_ended(connection)
+
+    @asynccontextmanager
+    async def transaction_in_a_loop(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        """Open a transaction for code in the running loop; commits at the end."""
+        with self.mapped("transaction"):
+            async with self._in_loops.lend() as connection, connection.transaction():
+                yield connection
+                refuse_ended(connection)
+
+    async def _connect_in_a_loop(self) -> psycopg.AsyncConnection[Any]:
+        try:
+            connection = await psycopg.AsyncConnection.connect(self.conninfo, autocommit=True)
+        except psycopg.OperationalError as error:
+            raise StoreUnavailable(self.where, first_line(error)) from error
+        if self.pooled:
+            connection.prepare_threshold = None
+        return connection
 
     def lane(self, *, patience: Span) -> PostgresLane:
         """Open a connection of its own for a keeper; the server bounds each of its statements."""
@@ -221,6 +240,7 @@ class PostgresStore:
     def close(self) -> None:
         """Close every idle connection."""
         self._connections.close()
+        self._in_loops.close()
 
     @property
     def _schema(self) -> sql.Identifier:

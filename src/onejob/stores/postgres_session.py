@@ -176,7 +176,7 @@ def read_committed(connection: Connection) -> Iterator[None]:
 
 #: What a caller may have changed of a session, put back in one round trip: DISCARD ALL, but for
 #: the prepared statements, of which the driver keeps its own account.
-_PUT_BACK = b"""SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *;
+PUT_BACK = b"""SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *;
 SELECT pg_advisory_unlock_all(); DISCARD TEMP"""
 
 
@@ -198,7 +198,7 @@ def as_it_was(connection: Connection, *, pooled: bool) -> Iterator[None]:
 
 def _put_back(connection: Connection) -> None:
     try:
-        connection.execute(_PUT_BACK, prepare=False)
+        connection.execute(PUT_BACK, prepare=False)
     except psycopg.Error:
         connection.close()
 
