@@ -26,6 +26,9 @@ from onejob.services import Services
 _PAUSE_FIRST = 0.5
 _PAUSE_LONGEST = 10.0
 
+#: How long commands that are under way in threads may take to end, when all loops have.
+REST_SECONDS = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -82,7 +85,7 @@ class Serving:
         return "" if membership is None else str(membership.id)
 
     async def serve(self) -> bool:
-        """Work until stopped; return whether work was left unfinished."""
+        """Work until stopped; return whether work was left unfinished, or the store silent."""
         with self._lock:
             self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
             if self._stopped:
@@ -110,9 +113,11 @@ class Serving:
         if self._stopping.is_set():
             self.replica.stop()
         try:
-            return await self.replica.serve()
+            left = await self.replica.serve()
         finally:
             self.replica = None
+        # A thread that waits for a silent store would be waited for at the process's end, too.
+        return left or not await services.astore.at_rest(REST_SECONDS)
 
     def stop(self) -> None:
         """Begin the drain. Safe from any thread, at any time."""

@@ -7,6 +7,7 @@ one driver path for each store to get right instead of two.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -27,6 +28,7 @@ class ThreadedStore:
         self.store = store
         self.dialect, self.where = store.dialect, store.where
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="onejob-store")
+        self._under_way: set[object] = set()
 
     async def run(self, command: Command[T], within: Within | AsyncWithin | None = None) -> T:
         """Carry out one command without blocking the loop.
@@ -42,13 +44,30 @@ class ThreadedStore:
             return command.decode(answer)
         loop = asyncio.get_running_loop()
         try:
-            carried = loop.run_in_executor(self._threads, self.store.run, command, within)
+            carried = loop.run_in_executor(self._threads, self._carried, command, within)
         except RuntimeError as error:
             if not str(error).startswith(_ENDED):
                 raise
             # Closed, or the interpreter ends: what is left is given back, and from here.
             return self.store.run(command, within)
         return await carried
+
+    def _carried(self, command: Command[T], within: Within | None) -> T:
+        this = object()
+        self._under_way.add(this)
+        try:
+            return self.store.run(command, within)
+        finally:
+            self._under_way.discard(this)
+
+    async def at_rest(self, seconds: float) -> bool:
+        """Wait until no thread has a command in its hands; False where one still has."""
+        ends = time.monotonic() + seconds
+        while self._under_way:
+            if time.monotonic() > ends:
+                return False
+            await asyncio.sleep(0.01)
+        return True
 
     def close(self) -> None:
         """Let running commands end, then stop the threads."""
