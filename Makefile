@@ -55,7 +55,7 @@ format: setup ## write the format, and what the linter can repair
 	$(BIN)/ruff format .
 
 soak: setup ## many seeds of the demo's last act and the long runs: a quarter of an hour
-	$(BIN)/python -m pytest -m soak tests
+	$(BIN)/python -m pytest -m soak $(TESTS)
 
 bench: setup ## ours beside its peers (BENCH="drain --json": one, JSON lines)
 	@test -d benchmarks || { echo "no benchmarks in this version yet" >&2; exit 1; }
