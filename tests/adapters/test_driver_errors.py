@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 import asyncpg
@@ -17,6 +18,17 @@ import sqlalchemy as sa
 from adapters.conftest import Shop
 from adapters.drivers import Session, opened
 from onejob.adapters import sqlstate
+
+
+def until_waiting(url: str, pid: int) -> None:
+    """Wait until this session waits for a lock."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for _ in range(1_000):
+            text = "SELECT 1 FROM pg_locks WHERE pid = %s AND NOT granted"
+            if connection.execute(text, (pid,)).fetchone():
+                return
+            time.sleep(0.01)
+    raise AssertionError("it waits for nothing")
 
 
 def deadlocked(shop: Shop, driver: str) -> Exception:
@@ -33,6 +45,8 @@ def deadlocked(shop: Shop, driver: str) -> Exception:
         enqueue(theirs, "b")
         waiting = threading.Thread(target=enqueue, args=(theirs, "a"))
         waiting.start()
+        # Who begins to wait last finds the deadlock: ours must be the one.
+        until_waiting(shop.url, theirs.given.info.backend_pid)
         with pytest.raises(Exception, match="deadlock") as caught:
             enqueue(mine, "b")
         mine.rollback()
