@@ -75,6 +75,15 @@ def test_text_ends_with_the_summary_and_starts_with_the_worst(found: Scan) -> No
     assert lines[-1] == "1 triggers, 1 unguarded, in 1 files"
 
 
+def test_many_processes_of_who_knows_what_are_not_called_guarded(tmp_path: Path) -> None:
+    (tmp_path / "Procfile").write_text("web: gunicorn --workers 3 web:app\n")
+
+    text = "\n".join(line for line, _ in table.lines(scan(tmp_path)))
+
+    assert "MULTIPLIER" in text
+    assert "do (OJ301)" in text
+
+
 @pytest.mark.parametrize(("guard", "told"), [("", False), ("app.guard(scheduler)\n", True)])
 def test_many_processes_of_what_is_guarded_are_nothing_to_do(
     guard: str, told: bool, tmp_path: Path

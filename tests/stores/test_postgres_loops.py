@@ -120,6 +120,19 @@ def test_one_that_the_server_has_ended_is_not_lent(store: PostgresStore, postgre
     asyncio.run(go())
 
 
+def test_one_whose_session_is_not_put_back_in_time_is_closed_and_its_caller_goes_on(
+    store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def go() -> None:
+        monkeypatch.setattr(postgres_loops, "PUT_BACK", b"SELECT pg_sleep(60)")
+        monkeypatch.setattr(postgres_loops, "PUT_BACK_SECONDS", 0.1)
+        async with asyncio.timeout(20):
+            first = await session(store)
+        await gone(postgres_url, {first})
+
+    asyncio.run(go())
+
+
 def test_idle_ones_are_closed_after_a_while_and_all_with_the_store(
     store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,7 +123,7 @@ def _stands_still(pid: int) -> bool:
     between, after whoever looked has found that nobody writes.
     """
     if not hasattr(os, "waitid"):
-        time.sleep(0.1)  # macOS before Python 3.13
+        time.sleep(0.1)  # macOS has none before Python 3.13: enough where threads have processors
         return True
     end = time.monotonic() + STOPPING_STILL_SECONDS
     while os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is None:

@@ -28,6 +28,9 @@ Connection: TypeAlias = "psycopg.AsyncConnection[Any]"
 #: Of a parent: neither used nor closed here, where closing would end the parent's conversation.
 _inherited: list[object] = []
 
+#: How long putting a session back may take: the caller's own work is done, and waits for it.
+PUT_BACK_SECONDS = 2.0
+
 
 class LoopConnections:
     """The pool. ``connect`` opens one; ``keeps`` tells whether its session is ours to put back."""
@@ -80,8 +83,9 @@ class LoopConnections:
         connection.cursor_factory = psycopg.AsyncCursor
         try:
             if self._keeps():
-                await connection.execute(PUT_BACK, prepare=False)
-        except psycopg.Error:
+                async with asyncio.timeout(PUT_BACK_SECONDS):
+                    await connection.execute(PUT_BACK, prepare=False)
+        except (psycopg.Error, TimeoutError):
             return False
         except BaseException:
             await connection.close()

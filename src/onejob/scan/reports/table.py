@@ -19,6 +19,7 @@ DIRECTORIES_MAX = 10
 
 def lines(scan: Scan, code_root: Path | None = None) -> Iterator[tuple[str, str]]:
     """Return (text, style) for each line; with a root, also the lines that were scanned."""
+    guarded = any(f.verdict is Verdict.GUARDED for f in scan.findings) and not scan.unguarded
     ordered = sorted(scan.findings, key=lambda f: (f.verdict.rank, f.path, f.line))
     for verdict, group in groupby(ordered, key=lambda f: f.verdict):
         found = list(group)
@@ -28,7 +29,7 @@ def lines(scan: Scan, code_root: Path | None = None) -> Iterator[tuple[str, str]
             yield from _one(finding)
             if code_root is not None:
                 yield f"      | {_code(code_root, finding)}", "dim"
-        if verdict is Verdict.MULTIPLIER and not scan.unguarded:
+        if verdict is Verdict.MULTIPLIER and guarded:
             yield "  nothing to do: no trigger here is unguarded", "green"
             yield "", ""
             continue
