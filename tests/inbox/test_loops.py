@@ -24,8 +24,8 @@ TESTS = Path(__file__).resolve().parents[1]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
-#: Kafka's are for the soak: the broker at hand that speaks its protocol is no Apache Kafka, and
-#: stands still now and then on a machine that is busy.
+#: Kafka's are for the soak: on a busy machine a consumer stands still now and then, and whether for
+#: the broker at hand, which is no Apache Kafka, or for our loop is not known yet.
 KINDS = [
     pytest.param(kind, marks=pytest.mark.soak) if kind == "kafka" else kind for kind in BROKERS
 ]
