@@ -24,8 +24,8 @@ from onejob.core.redelivery import Handled
 from onejob.errors import UsageError
 from onejob.inbox import Consumer, kafka
 
-# For the soak: on a busy machine a consumer stands still now and then, and whether for the broker at
-# hand, which is no Apache Kafka, or for our loop is not known yet.
+# For the soak: on a busy machine a consumer stands still now and then, and whether for the broker
+# at hand, which is no Apache Kafka, or for our loop is not known yet.
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(120)]
 
 
