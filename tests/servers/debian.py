@@ -22,7 +22,11 @@ PATIENCE = "120"
 
 
 def installed(package: str, find: Callable[[], T | None]) -> T:
-    """Return what ``find`` finds, with the package installed if need be. Raises NotThere."""
+    """Return what ``find`` finds, with the package installed if need be. Raises NotThere.
+
+    Unpacked is enough: its own service is kept from starting beside the private one, and a package
+    that minds that has brought its programs all the same.
+    """
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         raise NotThere("no apt-get, or not root")
     with TURN.open("w") as turn:
@@ -32,11 +36,11 @@ def installed(package: str, find: Callable[[], T | None]) -> T:
         for step in (["update", "-q"], ["install", "-q", "-y", package]):
             done = subprocess.run(
                 ["apt-get", "-o", f"DPkg::Lock::Timeout={PATIENCE}", *step],
-                env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+                env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"},
                 capture_output=True,
                 check=False,
             )
-            if done.returncode != 0:
+            if done.returncode != 0 and find() is None:
                 raise NotThere(f"apt-get {step[0]} failed: {done.stderr.decode().strip()[-200:]}")
     found = find()
     if found is None:

@@ -24,7 +24,8 @@ import nats
 import nats.errors
 import nats.js.errors
 
-from servers.rabbitmq import install_debian, wanted
+from servers.debian import installed
+from servers.rabbitmq import wanted
 from servers.redis import free_port
 from servers.server import Absent, NotThere, Running
 
@@ -65,7 +66,7 @@ class NatsServer:
         return answer(self._private.url, origin)
 
     def _install(self) -> Running:
-        install_debian("nats-server", binary="/usr/sbin/nats-server")
+        installed("nats-server", lambda: shutil.which("nats-server", path="/usr/sbin"))
         return self._launch("private, from Debian's package")
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 
 import aio_pika
 
+from servers.debian import installed
 from servers.redis import free_port
 from servers.server import Absent, NotThere, Running
 
@@ -67,8 +68,7 @@ class RabbitmqServer:
         return answer(self._private.url, origin)
 
     def _install(self) -> Running:
-        # Unpacked and not configured: its own service would start beside the private one.
-        install_debian("rabbitmq-server", binary=PLACES[0])
+        installed("rabbitmq-server", lambda: Path(PLACES[0]) if Path(PLACES[0]).exists() else None)
         return self._launch("private, from Debian's package")
 
 
@@ -151,17 +151,6 @@ def wanted(server: str) -> list[str]:
     if chosen := os.environ.get(f"ONEJOB_TEST_{server}_FROM"):
         return [source.strip() for source in chosen.split(",")]
     return ["given"] if f"ONEJOB_TEST_{server}" in os.environ else ["listening", "binaries", "apt"]
-
-
-def install_debian(package: str, *, binary: str) -> None:
-    """Bring a package's programs where we are root; raises NotThere."""
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise NotThere("no apt-get, or not root")
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    for step in (["update", "-q"], ["install", "-q", "-y", package]):
-        done = subprocess.run(["apt-get", *step], env=quiet, capture_output=True, check=False)
-        if done.returncode != 0 and not Path(binary).exists():
-            raise NotThere(f"apt-get {step[0]} failed: {done.stderr.decode().strip()[-200:]}")
 
 
 def _given() -> Running:
