@@ -81,6 +81,15 @@ async def a_minute_unless_cancelled(run: AsyncRun) -> None:
 
 
 @app.job()
+async def tells_how_far(run: AsyncRun) -> None:
+    """A command to the store is nearly always under way."""
+    mark("begun", run)
+    for step in range(6_000):
+        await run.progress(step, 6_000)
+        await asyncio.sleep(0.01)
+
+
+@app.job()
 def a_minute_in_a_thread(run: Run) -> None:
     mark("begun", run)
     time.sleep(60)

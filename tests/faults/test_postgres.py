@@ -245,3 +245,20 @@ def test_a_replica_cut_off_from_its_store_ends_when_it_is_asked_to(postgres_flee
 
     print(f"ended {time.monotonic() - begun:.1f} s after SIGTERM with a grace of 1 s")
     assert code == 5
+
+
+def test_a_replica_whose_store_is_silent_in_a_thread_ends_when_it_is_asked_to(
+    postgres_fleet: Fleet,
+) -> None:
+    """F12: its lease is lost and its handler gone, but a command waits, as the process would."""
+    fleet = postgres_fleet
+    with through_a_proxy(fleet) as (proxy, through):
+        [replica] = fleet.start(url=through, grace="1s")
+        fleet.enqueue("tells_how_far", "one")
+        fleet.wait_for_mark("begun")
+        proxy.fall_silent()
+        until(lambda: replica.events("replica.lost"), "the replica knows that its lease is over")
+        replica.signal(signal.SIGTERM)
+        code = replica.ended(seconds=40)
+
+    assert code == 5
