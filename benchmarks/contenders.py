@@ -65,20 +65,8 @@ class Stage:
 
     def call(self, *words: object) -> dict[str, float]:
         """Run the driver to its end; return the figures that it printed."""
-        done = subprocess.run(
-            self._command(*words),
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=CALL_SECONDS,
-            check=False,
-        )
-        if done.returncode != 0:
-            said = [line for line in done.stderr.splitlines() if line.strip(" ^~")][-1:]
-            raise Failed(f"{words[0]}: {said[0] if said else done.returncode}")
-        last = done.stdout.strip().splitlines()[-1:]
-        answer: dict[str, float] = json.loads(last[0]) if last else {}
-        return answer
+        driver, environment = self.contender.driver, self._environment
+        return called(driver, *words, python=self._python, environment=environment)
 
     def worker(self, name: str = "worker") -> AbstractContextManager[Process]:
         """Start a worker process."""
@@ -108,6 +96,29 @@ class Stage:
     def _command(self, *words: object) -> list[str]:
         module = f"benchmarks.drivers.{self.contender.driver}"
         return [str(self._python), "-m", module, *map(str, words)]
+
+
+def called(
+    driver: str,
+    *words: object,
+    python: Path = Path(sys.executable),
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, float]:
+    """Run one of ``benchmarks.drivers`` to its end; return the figures that it printed last."""
+    done = subprocess.run(
+        [str(python), "-m", f"benchmarks.drivers.{driver}", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=CALL_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if line.strip(" ^~")][-1:]
+        raise Failed(f"{words[0]}: {said[0] if said else done.returncode}")
+    last = done.stdout.strip().splitlines()[-1:]
+    answer: dict[str, float] = json.loads(last[0]) if last else {}
+    return answer
 
 
 @contextmanager

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 
 from benchmarks import brokers
-from benchmarks.contenders import CALL_SECONDS, ROOT
+from benchmarks.contenders import called
 from benchmarks.environments import Unavailable, python_with
 from benchmarks.field import Context
-from benchmarks.rounds import Column, Entry, Failed, Figures, Skipped, Table
+from benchmarks.rounds import Column, Entry, Figures, Skipped, Table
 
 COLUMNS = (
     Column("rate", "a second"),
@@ -73,15 +70,5 @@ def _measured(kind: str, python: Path, count: int, context: Context) -> Figures:
 
 
 def _called(python: Path, kind: str, url: str, count: int) -> Figures:
-    done = subprocess.run(
-        [str(python), "-m", "benchmarks.drivers.effects", kind, url, str(count)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "POWERTOOLS_SERVICE_NAME": "bench"},
-        capture_output=True,
-        text=True,
-        timeout=CALL_SECONDS,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise Failed((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    given = {"POWERTOOLS_SERVICE_NAME": "bench"}
+    return called("effects", kind, url, count, python=python, environment=given)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from functools import partial
 
-from benchmarks.contenders import CALL_SECONDS, ROOT
+from benchmarks.contenders import called
 from benchmarks.field import Context
-from benchmarks.rounds import Column, Entry, Failed, Figures, Skipped, Table
+from benchmarks.rounds import Column, Entry, Figures, Skipped, Table
 from servers import RABBITMQ, Running
 
 COLUMNS = (Column("rate", "messages a second"),)
@@ -39,18 +35,4 @@ def table(context: Context) -> Table:
 
 def _measured(kind: str, broker: str, context: Context) -> Figures:
     with context.places.postgres() as place:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "benchmarks.drivers.inbox"),
-                *(kind, broker, place.url, str(context.sizes.fenced * 4)),
-            ],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=CALL_SECONDS,
-            check=False,
-        )
-    if done.returncode != 0:
-        raise Failed((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+        return called("inbox", kind, broker, place.url, context.sizes.fenced * 4)

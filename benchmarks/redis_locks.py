@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 
 from benchmarks import brokers
-from benchmarks.contenders import CALL_SECONDS, ROOT
+from benchmarks.contenders import called
 from benchmarks.environments import Unavailable, python_with
 from benchmarks.field import Context
-from benchmarks.rounds import Column, Entry, Failed, Figures, Skipped, Table
+from benchmarks.rounds import Column, Entry, Figures, Skipped, Table
 
 COLUMNS = (
     Column("p50", "acquire and release: p50, us"),
@@ -51,15 +48,4 @@ def _entry(label: str, kind: str, packages: tuple[str, ...], context: Context) -
 def _measured(kind: str, python: Path, context: Context) -> Figures:
     pairs = context.sizes.fenced
     with context.places.sqlite() as place, brokers.redis(place.directory) as port:
-        done = subprocess.run(
-            [str(python), "-m", "benchmarks.drivers.redis_locks", kind, str(port), str(pairs)],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=CALL_SECONDS,
-            check=False,
-        )
-    if done.returncode != 0:
-        raise Failed((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+        return called("redis_locks", kind, port, pairs, python=python)
