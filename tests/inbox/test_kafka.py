@@ -36,15 +36,6 @@ def broker(kafka_url: str) -> Iterator[Kafka]:
     made.delete()
 
 
-@pytest.fixture
-def app(sqlite_url: str) -> Iterator[App]:
-    app = App(sqlite_url, name="shop")
-    store: Any = app.store
-    store.init()
-    yield app
-    app.close()
-
-
 def body_of(record: Any) -> str:
     return str(record.value.decode())
 

@@ -25,15 +25,6 @@ def broker(rabbitmq_url: str) -> Iterator[Pika]:
     made.delete()
 
 
-@pytest.fixture
-def app(sqlite_url: str) -> Iterator[App]:
-    app = App(sqlite_url, name="shop")
-    store: Any = app.store
-    store.init()
-    yield app
-    app.close()
-
-
 def body_of(message: pika.Message) -> str:
     return message.body.decode()
 

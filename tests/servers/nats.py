@@ -25,9 +25,8 @@ import nats.errors
 import nats.js.errors
 
 from servers.debian import installed
-from servers.rabbitmq import wanted
 from servers.redis import free_port
-from servers.server import Absent, NotThere, Running
+from servers.server import Absent, NotThere, Running, first_of
 
 LISTENING = "nats://127.0.0.1:4222"
 PLACES = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
@@ -49,13 +48,7 @@ class NatsServer:
             "binaries": lambda: self._launch("private"),
             "apt": lambda: self._install(),
         }
-        tried = []
-        for source in wanted("NATS"):
-            try:
-                return sources[source]()
-            except (NotThere, *FAILURES) as failure:
-                tried.append(f"{source}: {str(failure).strip()}")
-        return Absent(tuple(tried), ADVICE)
+        return first_of("NATS", sources, failures=FAILURES, advice=ADVICE)
 
     def stop(self) -> None:
         if self._private is not None:

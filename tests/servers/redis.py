@@ -23,7 +23,7 @@ from pathlib import Path
 import redis
 
 from servers.debian import installed
-from servers.server import Absent, NotThere, Running
+from servers.server import Absent, NotThere, Running, first_of
 
 LISTENING = "redis://127.0.0.1:6379/9"
 OLDEST = 6
@@ -44,13 +44,7 @@ class RedisServer:
             "binaries": lambda: self._launch("private"),
             "apt": lambda: self._install(),
         }
-        tried = []
-        for source in _wanted():
-            try:
-                return sources[source]()
-            except (NotThere, redis.RedisError, OSError) as failure:
-                tried.append(f"{source}: {str(failure).strip()}")
-        return Absent(tuple(tried), ADVICE)
+        return first_of("REDIS", sources, failures=(redis.RedisError, OSError), advice=ADVICE)
 
     def stop(self) -> None:
         if self._private is not None:
@@ -125,10 +119,3 @@ def _given() -> Running:
     if url := os.environ.get("ONEJOB_TEST_REDIS"):
         return answer(url, "ONEJOB_TEST_REDIS")
     raise NotThere("ONEJOB_TEST_REDIS is not set")
-
-
-def _wanted() -> list[str]:
-    if chosen := os.environ.get("ONEJOB_TEST_REDIS_FROM"):
-        return [source.strip() for source in chosen.split(",")]
-    # Who names a server wants that one: another in its place would hide that it is down.
-    return ["given"] if "ONEJOB_TEST_REDIS" in os.environ else ["listening", "binaries", "apt"]

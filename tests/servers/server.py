@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,37 @@ class Absent:
 
 class NotThere(Exception):
     """This source has no such server; the message says what was looked for."""
+
+
+Source: TypeAlias = Callable[[], Running]
+
+
+def first_of(
+    name: str,
+    sources: Mapping[str, Source],
+    *,
+    failures: tuple[type[Exception], ...],
+    advice: str,
+) -> Running | Absent:
+    """Return the first source that has one; ``ONEJOB_TEST_NAME_FROM=one,another`` chooses.
+
+    Who names a server by ``ONEJOB_TEST_NAME`` wants that one ("given"): another in its place would
+    hide that it is down.
+    """
+    if chosen := os.environ.get(f"ONEJOB_TEST_{name}_FROM"):
+        wanted = [source.strip() for source in chosen.split(",")]
+    elif f"ONEJOB_TEST_{name}" in os.environ:
+        wanted = ["given"]
+    else:
+        wanted = [source for source in sources if source != "given"]
+    tried = []
+    expected: tuple[type[Exception], ...] = (NotThere, *failures)
+    for source in wanted:
+        try:
+            return sources[source]()
+        except expected as failure:
+            tried.append(f"{source}: {str(failure).strip()}")
+    return Absent(tuple(tried), advice)
 
 
 class Server(Protocol):
